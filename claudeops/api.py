@@ -122,6 +122,9 @@ def _place(error: dict[str, Any]) -> str:
 @api.exception_handler(HttpError)
 def unreadable(request: HttpRequest, error: HttpError) -> HttpResponse:
     if error.status_code == 400:
+        if request.content_type and not request.content_type.endswith("json"):
+            message = f"The body is {request.content_type[:80]}, and not JSON."
+            return problem(415, "unsupported_media_type", message, f"Send JSON as application/json. {DOCUMENT}")
         return problem(400, "unreadable_body", "The body is not valid JSON.", f"Send JSON. {DOCUMENT}")
     return problem(error.status_code, "refused", str(error), DOCUMENT)
 

@@ -152,9 +152,14 @@ def _memories() -> Iterator[GaugeMetricFamily]:
     yield _single("memory_files_broken", "MEMORY.md files that cannot be used.", broken)
     parts = {
         state: TranscriptPart.objects.filter(state=state).order_by()[:10_001].count()
-        for state in (PartState.WAITING.value, PartState.FAILED.value)
+        for state in (PartState.WAITING.value, PartState.FAILED.value, PartState.UNREADABLE.value)
     }
-    yield _gauge("transcript_parts", "Parts of transcripts that wait or failed (at most 10,001).", "state", parts)
+    yield _gauge(
+        "transcript_parts",
+        "Parts of transcripts that wait, failed or have an unreadable answer (at most 10,001).",
+        "state",
+        parts,
+    )
 
 
 def _models(at: datetime) -> Iterator[GaugeMetricFamily]:

@@ -138,7 +138,7 @@ def observe_here() -> None:
         if not mine:
             return
         found = pipeline.drain(settings.CLAUDEOPS_HOST, turns_of, repeats)
-    if found.done or found.failed or found.waiting:
+    if found != pipeline.Drained():
         logger.info("observed: %s", found)
 
 

@@ -29,6 +29,8 @@ from memories.models import (
     ModelCall,
     PartState,
     RunState,
+    StageName,
+    StageState,
     TelemetryRecord,
     Transcript,
     TranscriptPart,
@@ -94,6 +96,7 @@ def read(at: datetime | None = None) -> tuple[Alarm, ...]:
         *_schedules(at),
         *_files(at),
         *_observing(at, needed),
+        *_unreadable_parts(),
         *_backlog(at),
         *_curating(at),
         *_maintenance(at),
@@ -167,6 +170,20 @@ def _observing(at: datetime, needed: list[State]) -> Iterator[Alarm]:
         last = TelemetryRecord.objects.filter(component="observe").order_by("-at").values_list("at", flat=True).first()
         text = f"{waiting} parts of transcripts wait and no stage of observing has done anything for a day."
         yield Alarm("observing", text, health.STUCK, last, True, f"{reverse('transcripts')}?state=waiting")
+
+
+def _unreadable_parts() -> Iterator[Alarm]:
+    """Parts of transcripts about which the observer's answer could not be read: nothing of them is remembered."""
+    rows = TranscriptPart.objects.filter(state=PartState.UNREADABLE)
+    given_up = Count("pk", filter=Q(stages__name=StageName.CALL, stages__state=StageState.FAILED))
+    found = rows.aggregate(number=Count("pk", distinct=True), given_up=given_up, since=Min("created_at"))
+    if number := found["number"]:
+        some = "One part of a transcript" if number == 1 else f"{number:,} parts of transcripts"
+        text = f"{some} cannot be observed: the observer's answer could not be read."
+        again = f"{number - found['given_up']:,} will be tried again by itself, {found['given_up']:,} will not."
+        advice = f"{again} Observe again on the page of the transcript, or `manage.py observe FILE`, tries it now."
+        where = f"{reverse('transcripts')}?state=unreadable"
+        yield Alarm("unreadable", text, advice, found["since"], False, where)
 
 
 def _backlog(at: datetime) -> Iterator[Alarm]:

@@ -46,13 +46,14 @@ class TranscriptOut(Schema):
     agent: str | None
     host: str
     folder: str
-    state: str = Field(description="waiting, failed or done.")
+    state: str = Field(description="waiting, failed, unreadable or done.")
     problem: str
     exposure: str = Field(description="What its session had read: nothing, house or outside.")
     exposed_to: list[str]
     parts: int
     waiting_parts: int
     failed_parts: int
+    unreadable_parts: int
     stored: int = Field(description="Facts that became memories, or were merged into known ones.")
     held: int
     discarded: int
@@ -180,7 +181,8 @@ def as_row(row: Any) -> dict[str, Any]:
     """Return a transcript (with its numbers) as plain values."""
     names = (
         *("kind", "arrived_by", "installation", "cli_session_id", "session_id", "agent", "host", "folder", "problem"),
-        *("exposure", "exposed_to", "waiting_parts", "failed_parts", "stored", "held", "discarded"),
+        *("exposure", "exposed_to", "waiting_parts", "failed_parts", "unreadable_parts"),
+        *("stored", "held", "discarded"),
         *("first_at", "last_at", "ended_at", "seen_at"),
     )
     return {name: getattr(row, name) for name in names} | {

@@ -89,13 +89,15 @@ def propose(
     reflection: Reflection | None = None,
     conflict: dict[str, Any] | None = None,
     tier: Tier = Tier.RULES,
+    own_words: bool = False,
     at: datetime | None = None,
 ) -> Proposal:
     """Store a proposal that waits at `tier`, with copies of its evidence; the earlier one of the same `key` stays.
 
     `section` is a category of the taxonomy knowledge; `text` the new entry ("" for a removal), `target` that which it
     changes or removes. `confidence` is 0 to 1 or None. Its trust is the lowest of its evidence's; without evidence that
-    of outside text, or an operator's when the person `by` proposes it. Raises InvalidProposal, or InvalidMemory for an
+    of outside text, or an operator's when the person `by` proposes it. With `own_words`, some of it is said by no
+    evidence but by a model here, so no operator said it. Raises InvalidProposal, or InvalidMemory for an
     unknown section.
     """
     when, kind = to_utc(at), _checked_kind(kind)
@@ -113,7 +115,7 @@ def propose(
         "proposed_text": entry,
         "tier": tier,
         "confidence": None if confidence is None else checked_confidence(confidence),
-        "trust": _lowest((one.trust for one in evidence), by),
+        "trust": _lowest([*(one.trust for one in evidence), *([Trust.SESSION] if own_words and evidence else [])], by),
         "conflict": conflict or {},
         "by": by[:150],
         "created_at": when,

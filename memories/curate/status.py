@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, Min
 from django.utils import timezone
 
-from memories.curate.reflection.choose import due
+from memories.curate.reflection.choose import due, news
 from memories.llm.roles import chosen
 from memories.models import (
     MaintenanceRun,
@@ -22,6 +23,8 @@ from memories.models import (
 )
 
 OPEN = (ReflectionState.ASKED, ReflectionState.ANSWERED)
+MOST = 20
+"""Projects that are named, those with the most new observations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +63,13 @@ def _reflect() -> StageStatus:
     did = f"{last} made {last.counts.get('made', 0)} proposals" if last else ""
     problem = chosen("reflector").off or (latest.problem if latest and latest.state != ReflectionState.DONE else "")
     file = MemoryFile.objects.filter(project=None).first()
-    new = due(None, file, timezone.now())
+    new = Counter({slug: number for slug, number in news().items() if slug})
+    said = [f"global: {due(None, file, timezone.now()).why}"]
+    said += [f"{slug}: {number:,} are new" for slug, number in new.most_common(MOST)]
+    if len(new) > MOST:
+        said.append(f"{len(new) - MOST:,} more projects have something new")
     last_done = last.done_at if last else None
-    return StageStatus("reflect", "reflections", Waiting(**waiting), last_done, did, problem, f"global: {new.why}")
+    return StageStatus("reflect", "reflections", Waiting(**waiting), last_done, did, problem, "; ".join(said))
 
 
 def _triage() -> list[StageStatus]:

@@ -35,7 +35,8 @@ def _said(done: Done) -> list[str]:
     counts = done.counts
     return [
         f"Reflection {done.number}: {counts['observations']:,} observations became {counts['made']:,} proposals; "
-        f"{counts['repeated']:,} repeated earlier ones, {counts['gone']:,} had lost their evidence.",
+        f"{counts['repeated']:,} repeated earlier ones, {counts['gone']:,} had lost their evidence, "
+        f"{counts.get('rejected', 0):,} were rejected because their evidence does not carry them.",
         *(f"Not read: {what}." for what in done.unread),
     ]
 
@@ -44,12 +45,10 @@ def _preview(scope: Project | None) -> Result:
     choice, row = runs.preview(scope)
     count = len(choice.memories)
     tokens = len(row["text"]) // 4
-    since = f" after {exact(choice.since)}" if choice.since else ""
-    text = f"{count:,} observations confirmed{since} up to {exact(choice.until)}, about {tokens:,} tokens."
+    text = f"{count:,} observations that no reflection has shown, up to {exact(choice.until)}, about {tokens:,} tokens."
     text += " More wait for the next one." if choice.more else ""
     data = {
         "observations": row["observations"],
-        "since": choice.since,
         "until": choice.until,
         "more": choice.more,
         "tokens": tokens,

@@ -102,15 +102,14 @@ class ReflectionState(models.TextChoices):
 class Reflection(models.Model):
     """One call of the reflector for one file: its observations, and the proposals that its answer became.
 
-    `since` and `until` bound the observations by their last confirmation; `observations` are their ids in the order in
-    which the model was shown them, `text` that message (until it is done), `shown_sha256` that of the file's text.
+    `observations` are their ids in the order in which the model was shown them, as they were at `until`; `text` is that
+    message (until it is done), `shown_sha256` that of the file's text.
     `target_tokens` is the compression target, as (least, most). `unread` says what of the answer could not be read.
     """
 
     file = models.ForeignKey(MemoryFile, on_delete=models.CASCADE, related_name="reflections", db_index=False)
     number = models.PositiveIntegerField(help_text="Within its file, from 1.")
     state = models.CharField(max_length=8, choices=ReflectionState.choices, default=ReflectionState.ASKED)
-    since = models.DateTimeField(null=True, blank=True)
     until = models.DateTimeField()
     observations = models.JSONField(default=list, blank=True)
     text = MaskedTextField(blank=True, default="")

@@ -46,6 +46,9 @@ PROMPT_RANK = Func(
 """Confidence × relevance, for the index in the order of a project's prompt. Without a parameter, as above."""
 
 
+UNSHOWN = Q(reflected_at=None) | Q(updated_at__gt=F("reflected_at"))
+"""What no reflection has shown as it is now; for the index as well."""
+
 ANY_PROJECT: Literal["any"] = "any"
 ANY_AGENT = "*"
 """Not a slug, so no agent can have this name."""
@@ -314,6 +317,9 @@ class Memory(models.Model):
     last_told_at = models.DateTimeField(null=True, blank=True)
     # Written by the nightly maintenance (never recalled for 90 days, issue 19).
     stale_at = models.DateTimeField(null=True, blank=True)
+    reflected_at = models.DateTimeField(
+        null=True, blank=True, help_text="The time as of which a reflection on its file has shown it."
+    )
     superseded_by = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="supersedes", db_index=False
     )
@@ -430,6 +436,12 @@ class Memory(models.Model):
             ),
             # Memories with a window of time are few; what is told looks through all of them.
             models.Index(fields=["id"], condition=~Q(surface=""), name="memories_surface"),
+            # What no reflection has shown as it is now, the newest first.
+            models.Index(
+                fields=["project", "-updated_at", "-id"],
+                condition=Q(active=True, verdict="allow", agent=None) & UNSHOWN,
+                name="memories_unshown",
+            ),
             # The list's filter by trust.
             models.Index(fields=["trust", "-updated_at", "-id"], name="memories_trust"),
         ]

@@ -83,11 +83,15 @@ class Transcript(models.Model):
 
 
 class PartState(models.TextChoices):
-    """`failed`: a stage was tried as often as it may be; a person can send it again."""
+    """`failed`: a stage was tried as often as it may be; a person can send it again.
+
+    `unreadable`: the observer's answer could not be read. It is asked again later, until its stage has failed.
+    """
 
     WAITING = "waiting", "waiting"
     DONE = "done", "done"
     FAILED = "failed", "failed"
+    UNREADABLE = "unreadable", "unreadable"
 
 
 class TranscriptPart(models.Model):
@@ -101,7 +105,7 @@ class TranscriptPart(models.Model):
     number = models.PositiveIntegerField(help_text="From 1.")
     start = models.PositiveBigIntegerField()
     end = models.PositiveBigIntegerField()
-    state = models.CharField(max_length=8, choices=PartState.choices, default=PartState.WAITING)
+    state = models.CharField(max_length=10, choices=PartState.choices, default=PartState.WAITING)
     prepared = MaskedTextField(blank=True, default="")
     prepared_sha256 = models.CharField(max_length=64, blank=True, default="")
     removed = models.JSONField(default=dict, blank=True)
@@ -123,6 +127,7 @@ class TranscriptPart(models.Model):
         indexes = [
             models.Index(fields=["id"], condition=Q(state="waiting"), name="transcript_parts_waiting"),
             models.Index(fields=["id"], condition=Q(state="failed"), name="transcript_parts_failed"),
+            models.Index(fields=["id"], condition=Q(state="unreadable"), name="transcript_parts_unreadable"),
         ]
 
     def __str__(self) -> str:

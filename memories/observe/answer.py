@@ -66,6 +66,11 @@ class Parsed:
     segments: tuple[FoundSegment, ...] = ()
     unread: tuple[str, ...] = ()
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether the answer says something, or that there is nothing: else the observer is to be asked again."""
+        return bool(self.segments) or not self.unread
+
 
 TAG = re.compile(r"<\s{0,3}(/?)\s{0,3}(observations?|segment|narrative|facts?)\b([^<>]{0,500})>", re.IGNORECASE)
 ESCAPED_TAG = re.compile(r"&lt;\s{0,3}(?:observations?|segment|facts?)\b", re.IGNORECASE)
@@ -75,6 +80,13 @@ NOTHING = re.compile(
     r"\b(?:nothing|none|empty|no (?:new |durable |lasting )?(?:observations?|facts?|segments?|memor(?:y|ies)))\b", re.I
 )
 LONGEST_NOTHING = 400
+REFUSAL = re.compile(
+    r"\b(?:sorry|can(?:no|['’])t|cannot|unable|refuse|decline|apolog\w+|error|overloaded|(?:not|please) provided?)\b",
+    re.I,
+)
+"""A refusal may hold the word "nothing" as well."""
+END_TAG = re.compile(r"<\s{0,3}/\s{0,3}(?:observations?|segment)\b", re.IGNORECASE)
+JSON_START = re.compile(r"[{\[]\s*[\"{\[]")
 
 BULLET = re.compile(r"(?:[-*+•‣◦▪●·–—→]|\(?\d{1,3}[.):])(?:\s+|(?=[^\w\s.*+-]))|(?:\[[ xX]\])\s+")
 NAMES = {
@@ -205,6 +217,9 @@ class _Reading:
                 current = current or self.segment()
                 inside, attributes = name, rest
         self._piece(text[at:], inside, attributes, current)
+        if self.segments and not self.facts and not END_TAG.search(text):
+            self.segments.clear()
+            self.cannot("the answer ends before its first fact")
 
     def _piece(self, text: str, inside: str, attributes: str, current: _Segment | None) -> _Segment | None:
         """Take in the text between two tags; return the segment that it belongs to."""
@@ -272,6 +287,7 @@ class _Reading:
     def json_values(self, text: str) -> bool:
         """Read the JSON values with segments or facts; return whether there was one."""
         decoder, failures, end, found = json.JSONDecoder(), 0, 0, False
+        is_broken, whole = False, list[Mapping[str, Any]]()
         for start in re.finditer(r"[{\[]", text):
             if start.start() < end:
                 continue
@@ -282,19 +298,32 @@ class _Reading:
                 segments = _segments_in(value)
             except (ValueError, RecursionError):
                 failures += 1
+                is_broken = is_broken or bool(JSON_START.match(text, start.start()))
                 continue
             if segments is not None:
                 found = True
                 for each in segments[: MOST_SEGMENTS + 1]:
                     self._json_segment(each)
-        return found
+            elif isinstance(value, Mapping) and any(value.get(name) for name in TEXTS):
+                whole.append(value)
+        if is_broken and whole:
+            self._json_segment({"facts": whole})
+            found = True
+        begins = bool(JSON_START.match(text.lstrip("`jsonJSON \n")))
+        if is_broken and (found or begins):
+            self.cannot("its JSON is cut off or broken; what is whole in it was read")
+        elif begins and not found and not _says_nothing(text):
+            self.cannot(f"its JSON holds no facts; it begins: {_cut(fold(text))}")
+        return found or begins
 
     def _json_segment(self, value: Mapping[str, Any]) -> None:
         made = self.segment()
         made.narrative = [_string(value.get("narrative") or value.get("summary"))]
         named = ((name, _numbers(value.get(name))) for name in ("turns", "first_turn", "last_turn"))
         made.attributes = " ".join(f"{name}={numbers}" for name, numbers in named if numbers)
-        facts = value.get("facts")
+        facts = value.get("facts") or []
+        if not isinstance(facts, list):
+            self.cannot(f"segment {len(self.segments)}: its facts are no list")
         for each in facts if isinstance(facts, list) else []:
             if isinstance(each, Mapping):
                 given = _string_pairs(each)
@@ -302,6 +331,8 @@ class _Reading:
                 self.add(made, _Fact(text[:LONGEST_LINE], given))
             elif isinstance(each, str):
                 self.add(made, _as_fact(each[:LONGEST_LINE].strip(), 0))
+            else:
+                self.cannot(f"segment {len(self.segments)}: a fact is neither an object nor a text")
 
     def add(self, segment: _Segment, fact: _Fact) -> None:
         if self.facts >= MOST_FACTS:
@@ -585,7 +616,9 @@ def _plain(text: str, *, shows_hidden: bool = False) -> str:
 
 def _says_nothing(text: str) -> bool:
     bare = fold(TAG.sub(" ", text)).strip("`*_.[](){} ")
-    return not bare or bare.lower() in ("xml", "json") or (len(bare) <= LONGEST_NOTHING and bool(NOTHING.search(bare)))
+    if not bare or bare.lower() in ("xml", "json"):
+        return True
+    return len(bare) <= LONGEST_NOTHING and bool(NOTHING.search(bare)) and not REFUSAL.search(bare)
 
 
 def _cut(text: str, most: int = 120) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from memories.errors import Conflict
@@ -25,13 +26,17 @@ def add_part(transcript: Transcript, number: int, start: int, end: int, *, at: d
 
 
 def send_again(part: TranscriptPart | int, *, by: str, at: datetime | None = None) -> TranscriptPart:
-    """Let a failed part wait again, from the stage that failed. Raises Conflict when it has not failed."""
+    """Let a part that failed, or is unreadable, wait again, from the stage that stopped. Raises Conflict for others."""
     pk = part if isinstance(part, int) else part.pk
     with transaction.atomic():
-        changed = TranscriptPart.objects.filter(pk=pk, state=PartState.FAILED).update(state=PartState.WAITING)
+        rows = TranscriptPart.objects.filter(pk=pk, state__in=(PartState.FAILED, PartState.UNREADABLE))
+        changed = rows.exclude(stages__state=StageState.RUNNING).update(state=PartState.WAITING)
         if not changed:
-            raise Conflict("This part has not failed; it waits, or is done.", "Look at the transcript again.")
-        Stage.objects.filter(part=pk, state=StageState.FAILED).update(
+            raise Conflict(
+                "This part has not failed; it waits, is being observed, or is done.", "Look at the transcript again."
+            )
+        stopped = Q(state=StageState.FAILED) | Q(state=StageState.WAITING, not_before__isnull=False)
+        Stage.objects.filter(stopped, part=pk).update(
             state=StageState.WAITING,
             attempts=0,
             not_before=None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,11 +24,13 @@ from claudeops.lib.locks import file_lock
 from claudeops.lib.secrets import mask
 from memories.models import PartState, RecordLevel, Stage, StageName, StageState, TranscriptPart
 from memories.observe import stages
-from memories.observe.stages import Gone, Made, Read, Repeats, Wait, Work
+from memories.observe.stages import Gone, Made, Read, Repeats, Unreadable, Wait, Work
 from memories.telemetry import record
 
 logger = logging.getLogger(__name__)
 
+OPEN = (PartState.WAITING, PartState.UNREADABLE)
+"""The states of parts that are taken up, the first ones first."""
 LEASE = timedelta(minutes=15)
 """A claim older than this is void. A stage takes less: its longest part is the observer's call, at most 3 minutes."""
 ATTEMPTS = 8
@@ -47,6 +49,7 @@ class Drained:
     done: int = 0
     failed: int = 0
     waiting: int = 0
+    unreadable: int = 0
 
 
 @contextmanager
@@ -87,6 +90,7 @@ def drain(
         found.done += state == PartState.DONE
         found.failed += state == PartState.FAILED
         found.waiting += state == PartState.WAITING
+        found.unreadable += state == PartState.UNREADABLE
         if after is not None:
             part.refresh_from_db()
             after(part)
@@ -95,8 +99,8 @@ def drain(
 
 def due_hosts(at: datetime | None = None) -> list[str]:
     """Return the hosts that have parts with a stage that may run now."""
-    rows = _due(at or timezone.now()).order_by().values_list("transcript__host", flat=True)
-    return sorted(set(rows.distinct()))
+    rows = (_due(at or timezone.now(), state).order_by() for state in OPEN)
+    return sorted({host for due in rows for host in due.values_list("transcript__host", flat=True).distinct()})
 
 
 def advance(part: TranscriptPart, read: Read, repeats: Repeats, *, host: str, at: datetime | None = None) -> PartState:
@@ -116,7 +120,8 @@ def advance(part: TranscriptPart, read: Read, repeats: Repeats, *, host: str, at
             made = stages.STAGES[StageName(stage.name)](work)
             _finish(stage, part, host, made, started, at or timezone.now())
         except Wait as waits:
-            _pause(stage, host, waits.why, waits.until, at or timezone.now(), counts=waits.counts)
+            answer = waits.answer if isinstance(waits, Unreadable) else {}
+            _pause(stage, host, waits.why, waits.until, at or timezone.now(), counts=waits.counts, answer=answer)
             return PartState(TranscriptPart.objects.values_list("state", flat=True).get(pk=part.pk))
         except Gone as gone:
             _fail(stage, part, host, str(gone))
@@ -133,21 +138,31 @@ class _TakenOver(Exception):
 
 
 def _next_due(host: str, transcripts: Sequence[int] | None, seen: set[int], at: datetime) -> TranscriptPart | None:
-    rows = _due(at).filter(transcript__host=host).exclude(pk__in=seen)
-    if transcripts is not None:
-        rows = rows.filter(transcript__in=transcripts)
-    return rows.select_related("transcript__project", "transcript__session__agent").order_by("pk").first()
+    for state in OPEN:
+        rows = _due(at, state).filter(transcript__host=host).exclude(pk__in=seen)
+        if transcripts is not None:
+            rows = rows.filter(transcript__in=transcripts)
+        found = rows.select_related("transcript__project", "transcript__session__agent").order_by("pk").first()
+        if found is not None:
+            return found
+    return None
 
 
-def _due(at: datetime) -> QuerySet[TranscriptPart]:
-    """Return the parts with a stage that may run. The parts of one transcript go one after the other."""
+def _due(at: datetime, state: PartState) -> QuerySet[TranscriptPart]:
+    """Return the parts in `state` with a stage that may run. The parts of a transcript go one after the other.
+
+    One whose answer cannot be read keeps no other waiting.
+    """
     # Only the current stage of a part is ever claimed or paused: one of those blocks it.
     blocked = Stage.objects.filter(
         Q(state=StageState.RUNNING, claimed_at__gte=at - LEASE) | Q(state=StageState.WAITING, not_before__gt=at)
     )
     waiting = TranscriptPart.objects.filter(state=PartState.WAITING)
     earlier = waiting.filter(transcript=OuterRef("transcript"), number__lt=OuterRef("number"))
-    return waiting.exclude(pk__in=blocked.values("part")).exclude(Exists(earlier))
+    rows = TranscriptPart.objects.filter(state=state).exclude(pk__in=blocked.values("part")).exclude(Exists(earlier))
+    if state == PartState.UNREADABLE:
+        rows = rows.exclude(Exists(Stage.objects.filter(part=OuterRef("pk"), state=StageState.FAILED)))
+    return rows
 
 
 def _claim(stage: Stage, host: str, at: datetime) -> bool:
@@ -203,9 +218,20 @@ def _report(stage: Stage, part: TranscriptPart, outcome: str, at: datetime, **co
 
 
 def _pause(
-    stage: Stage, host: str, why: str, until: datetime | None, at: datetime, *, counts: bool, error: str = ""
+    stage: Stage,
+    host: str,
+    why: str,
+    until: datetime | None,
+    at: datetime,
+    *,
+    counts: bool,
+    error: str = "",
+    answer: Mapping[str, Any] | None = None,
 ) -> None:
-    """Let a stage wait: until a time that is known, or longer after each attempt. `counts`: whether it may give up."""
+    """Let a stage wait: until a time that is known, or longer after each attempt. `counts`: whether it may give up.
+
+    `answer` are the columns of its part with an answer that cannot be read.
+    """
     pause = min(FIRST_PAUSE * 4 ** (stage.attempts - 1), LONGEST_PAUSE) if counts else WITHOUT_MODEL
     given_up = counts and stage.attempts >= ATTEMPTS
     with transaction.atomic():
@@ -217,11 +243,13 @@ def _pause(
             claimed_at=None,
             **({} if counts else {"attempts": 0}),
         )
-        if changed and given_up:
-            TranscriptPart.objects.filter(pk=stage.part_id).update(state=PartState.FAILED)
+        if changed and (answer or given_up):
+            state = PartState.UNREADABLE if answer else PartState.FAILED
+            TranscriptPart.objects.filter(pk=stage.part_id).update(**(answer or {}), state=state)
         if changed and counts:
             level = RecordLevel.ERROR if given_up else RecordLevel.WARNING
-            _report(stage, stage.part, "failed", at, success=False, level=level, error=error or "no answer")
+            error = error or ("unreadable" if answer else "no answer")
+            _report(stage, stage.part, "failed", at, success=False, level=level, error=error)
 
 
 def _fail(stage: Stage, part: TranscriptPart, host: str, why: str) -> None:

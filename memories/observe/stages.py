@@ -26,6 +26,7 @@ from memories.models import (
     Fact,
     FactOutcome,
     GateDecision,
+    PartState,
     Segment,
     Source,
     StageName,
@@ -61,6 +62,14 @@ class Wait(Exception):
     def __init__(self, why: str, until: datetime | None = None, *, counts: bool) -> None:
         super().__init__(why)
         self.why, self.until, self.counts = why, until, counts
+
+
+class Unreadable(Wait):
+    """The observer's answer cannot be read: it is asked again later. `answer` are the part's columns, what it said."""
+
+    def __init__(self, unread: Sequence[str], **answer: Any) -> None:
+        super().__init__(f"the observer's answer cannot be read: {'; '.join(unread)}", counts=True)
+        self.answer = {"unread": list(unread), **answer}
 
 
 class Gone(Exception):
@@ -174,12 +183,17 @@ def call_observer(work: Work) -> Made:
     )
     found: Answer[str] | Unavailable = ask("observer", INSTRUCTIONS, text)
     if isinstance(found, Unavailable):
+        if found.reason == NoAnswer.UNREADABLE:
+            raise Unreadable([found.why], answer=found.raw[:LONGEST_ANSWER])
         raise _waiting(found)
+    answer = found.raw[:LONGEST_ANSWER]
+    columns = {"answer": answer, "prompt_hash": found.prompt_hash, "call": found.call_id, "model": found.model}
+    parsed = parse(answer)
+    if not parsed.is_readable:
+        raise Unreadable(parsed.unread, **columns)
 
     def write(at: datetime) -> None:
-        TranscriptPart.objects.filter(pk=part.pk).update(
-            answer=found.raw[:LONGEST_ANSWER], prompt_hash=found.prompt_hash, call=found.call_id, model=found.model
-        )
+        TranscriptPart.objects.filter(pk=part.pk).update(state=PartState.WAITING, **columns)
 
     return Made(write, {"tokens in": found.tokens_in, "tokens out": found.tokens_out, "usd": found.cost_usd})
 

@@ -44,23 +44,24 @@ NO_PROJECT = "none"
 
 
 class Progress(StrEnum):
-    """How far the observation of a transcript is: failed when one of its parts is, done when all are."""
+    """How far the observation of a transcript is: failed or unreadable when one of its parts is, done when all are."""
 
     WAITING = "waiting"
     FAILED = "failed"
+    UNREADABLE = "unreadable"
     DONE = "done"
 
 
-PROGRESS = [(Progress.WAITING, "waiting"), (Progress.FAILED, "failed"), (Progress.DONE, "observed")]
+PROGRESS = [(one, "observed" if one is Progress.DONE else one.value) for one in Progress]
 
 
 class TranscriptFilterSet(django_filters.FilterSet):
     """Query parameters, all optional and combined by AND.
 
-    project (slug, or `none`), arrived_by (session, hook, sweep, command), state (waiting, failed, done), exposure (what
-    the session had read by the end of what was observed), agent (slug), session (id of ours), during (when it was last
-    seen, as `24h`, `7d`, `30d`, `90d`, or two times with `..` between, the first one included), and text (every word of
-    it in a narrative, the folder, the installation or the CLI's session id).
+    project (slug, or `none`), arrived_by (session, hook, sweep, command), state (waiting, failed, unreadable, done),
+    exposure (what the session had read by the end of what was observed), agent (slug), session (id of ours), during
+    (when it was last seen, as `24h`, `7d`, `30d`, `90d`, or two times with `..` between, the first one included), and
+    text (every word of it in a narrative, the folder, the installation or the CLI's session id).
 
     Text is looked for in the newest SEARCHED of the transcripts that the other filters leave.
     """
@@ -87,14 +88,13 @@ class TranscriptFilterSet(django_filters.FilterSet):
         fields: list[str] = []  # each is declared above, so that a new column adds no filter
 
     def by_state(self, queryset: QuerySet[Transcript], name: str, value: str) -> QuerySet[Transcript]:
-        # By the few parts that wait or have failed, which partial indexes hold.
-        failed, waiting = (
-            Q(pk__in=TranscriptPart.objects.filter(state=state).order_by().values("transcript"))
-            for state in (PartState.FAILED, PartState.WAITING)
-        )
-        if value == Progress.FAILED:
-            return queryset.filter(failed)
-        return queryset.filter(waiting, ~failed) if value == Progress.WAITING else queryset.exclude(failed | waiting)
+        # By the few parts that are not done, which partial indexes hold.
+        for state in (PartState.FAILED, PartState.UNREADABLE, PartState.WAITING):
+            found = Q(pk__in=TranscriptPart.objects.filter(state=state).order_by().values("transcript"))
+            if value == state.value:
+                return queryset.filter(found)
+            queryset = queryset.exclude(found)
+        return queryset
 
     def by_text(self, queryset: QuerySet[Transcript], name: str, value: str) -> QuerySet[Transcript]:
         newest = queryset.order_by("-seen_at", "-id").values("pk")[:SEARCHED]
@@ -109,8 +109,8 @@ class TranscriptFilterSet(django_filters.FilterSet):
 def with_numbers(rows: QuerySet[Transcript]) -> QuerySet[Transcript]:
     """Add what a row of a list shows, each by an index range.
 
-    `part_count`, `waiting_parts`, `failed_parts`; of its facts `stored` (with those `merged` into known memories),
-    `held` and `discarded` (up to MOST + 1);
+    `part_count`, `waiting_parts`, `failed_parts`, `unreadable_parts`; of its facts `stored` (with those `merged` into
+    known memories), `held` and `discarded` (up to MOST + 1);
     `cost` (US dollars, None without a call that states one) of the calls whose answers were kept; `first_narrative`.
     """
     own = OuterRef("pk")
@@ -121,6 +121,7 @@ def with_numbers(rows: QuerySet[Transcript]) -> QuerySet[Transcript]:
         part_count=CappedCount(parts, MOST),
         waiting_parts=CappedCount(parts.filter(state=PartState.WAITING), MOST),
         failed_parts=CappedCount(parts.filter(state=PartState.FAILED), MOST),
+        unreadable_parts=CappedCount(parts.filter(state=PartState.UNREADABLE), MOST),
         stored=CappedCount(facts.filter(outcome__in=STORED), MOST),
         merged=CappedCount(facts.filter(outcome=FactOutcome.MERGED), MOST),
         held=CappedCount(facts.filter(outcome=FactOutcome.HELD), MOST),
@@ -146,6 +147,8 @@ def progress_of(row: Transcript) -> Progress:
     """Return how far a row with its numbers is."""
     if row.failed_parts:  # type: ignore[attr-defined]
         return Progress.FAILED
+    if row.unreadable_parts:  # type: ignore[attr-defined]
+        return Progress.UNREADABLE
     return Progress.WAITING if row.waiting_parts else Progress.DONE  # type: ignore[attr-defined]
 
 

@@ -104,7 +104,7 @@ def search(query: str, filters: Filters, *, most: int = MOST) -> tuple[Narrative
     if not asked:
         return ()
     on_postgresql = connection.vendor == "postgresql"
-    scope = where(_transcripts(filters))
+    scope = where(transcripts_within(filters))
     sql = (POSTGRESQL_SEARCH if on_postgresql else SQLITE_SEARCH).format(scope=scope.sql)
     quoted = (f'"{word.replace(chr(34), " ")}"' for word in asked)
     with connection.cursor() as cursor:
@@ -119,7 +119,7 @@ def _in_order(rows: Sequence[Segment], ids: Sequence[int]) -> list[Segment]:
     return sorted(rows, key=lambda row: place[row.pk])
 
 
-def _transcripts(filters: Filters) -> QuerySet[Transcript]:
+def transcripts_within(filters: Filters) -> QuerySet[Transcript]:
     rows = Transcript.objects.all()
     if filters.project != ANY_PROJECT:
         rows = rows.filter(project=filters.project)

@@ -18,6 +18,7 @@ TITLE = 200
 STATES = {
     Progress.WAITING: ("queued", "waiting", "info"),
     Progress.FAILED: ("failed", "failed", "bad"),
+    Progress.UNREADABLE: ("warning", "unreadable", "warn"),
     Progress.DONE: ("ok", "observed", "ok"),
 }
 """Icon, word and tone of each state."""
@@ -54,6 +55,8 @@ def title_of(row: Any) -> str:
     progress = progress_of(row)
     if progress is Progress.DONE:
         return "Nothing to keep" if row.part_count else "Nothing to observe yet"
+    if progress is Progress.UNREADABLE:
+        return "The observer's answer could not be read"
     return "Waits to be observed" if progress is Progress.WAITING else "Could not be observed"
 
 
@@ -82,6 +85,7 @@ def band_of(row: Any) -> Band:
     address = reverse("transcript", args=[row.pk])
     waits = f"{_counted(row.waiting_parts)} waiting" if row.waiting_parts else ""
     failed = f"{_counted(row.failed_parts)} failed" if row.failed_parts else ""
+    unreadable = f"{_counted(row.unreadable_parts)} unreadable" if row.unreadable_parts else ""
     cost = () if row.cost is None else (Figure("Cost", humanize.dollars(row.cost), "of the observer's calls"),)
     return Band(
         title=title_of(row),
@@ -90,7 +94,12 @@ def band_of(row: Any) -> Band:
         tone=tone,
         sentence=row.problem,
         figures=(
-            Figure("Parts", _counted(row.part_count), ", ".join(filter(None, (failed, waits))), url=f"{address}#parts"),
+            Figure(
+                "Parts",
+                _counted(row.part_count),
+                ", ".join(filter(None, (failed, unreadable, waits))),
+                url=f"{address}#parts",
+            ),
             Figure(
                 "Stored", _counted(row.stored), f"{_counted(row.merged)} merged into known ones" if row.merged else ""
             ),

@@ -48,6 +48,7 @@ PAGE = declare(
             View("All", ""),
             View("Waiting", "state=waiting"),
             View("Failed", "state=failed"),
+            View("Unreadable", "state=unreadable"),
             View("Read outside text", "exposure=outside", counted=False),
         ),
         example="project:shop state:failed arrived_by:hook, or words",
@@ -156,11 +157,11 @@ def _context(request: HttpRequest, pk: int, state: str) -> dict[str, Any]:
 @require_POST
 @permission_required((SEES, CHANGES), raise_exception=True)
 def again(request: HttpRequest, pk: int, number: int) -> HttpResponse:
-    """Let a failed part wait again; the worker of its host takes it up within a minute."""
+    """Let a part that failed, or is unreadable, wait again; the worker of its host takes it up within a minute."""
     part = get_object_or_404(TranscriptPart, transcript=pk, number=number)
     back = f"{reverse('transcript', args=[pk])}?part={number}"
     try:
         send_again(part, by=actor(request))
     except Conflict as conflict:
         return moved(request, back, in_words(conflict), level=messages.ERROR)
-    return moved(request, back, f"Part {number} waits again, from the stage that failed.")
+    return moved(request, back, f"Part {number} waits again, from the stage that stopped.")

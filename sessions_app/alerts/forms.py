@@ -5,9 +5,11 @@ What an alert says comes from outside: each text is one escaped line, cut to a l
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, StrictBool, Tag
 
@@ -20,13 +22,31 @@ LISTED = 20
 LONGEST_LINE = 1_000
 LONGEST_TITLE = 200
 MOST_ALERTS = 1_000
+LONGEST_SERVICE = 64
+WEB = ("http", "keyword", "json-query", "real-browser", "grpc-keyword")
+"""Kinds of Uptime Kuma's monitors that look at a URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One alert of a notification, in one line that says all of it but its time and its measured values.
+
+    `key` tells it from the others of its source; `severity` is the monitor's word. `firing`: it is not over.
+    """
+
+    key: str
+    text: str
+    severity: str = ""
+    service: str | None = None
+    firing: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
     """An alert, whatever sent it. `lines` are its task; `starts` is False for one that is over, and `why` says so.
 
-    `key` tells it from others of the same `source`: what comes again has the same key.
+    `key` tells it from others of the same `source`: what comes again has the same key. A group is one alert of several
+    `parts`, each with a key of its own; any other alert is its only part.
     """
 
     source: str
@@ -35,6 +55,14 @@ class Alert:
     lines: tuple[str, ...] = ()
     starts: bool = True
     why: str = ""
+    parts: tuple[Part, ...] = ()
+
+    def alone(self, severity: str = "", service: str | None = None, *said: str) -> Alert:
+        """Return it with itself as its only part, of which `said` is all that may change."""
+        text = line("; ".join(filter(None, [self.title, *said])))
+        return replace(
+            self, parts=(Part(self.key, text, severity, line(service, LONGEST_SERVICE) or None, self.starts),)
+        )
 
     @property
     def task(self) -> str:
@@ -72,6 +100,18 @@ class GroupedAlert(Form):
     generatorURL: Text = ""  # noqa: N815
     fingerprint: Text = ""
 
+    def part(self) -> Part:
+        labels = {name: value for name, value in sorted(self.labels.items()) if name != "alertname"}
+        named = ", ".join(f"{name}={value}" for name, value in labels.items())
+        notes = (f"{name}: {value}" for name, value in sorted(self.annotations.items()))
+        return Part(
+            self.fingerprint or json.dumps(self.labels, sort_keys=True),
+            line("; ".join(filter(None, [str(self.labels.get("alertname") or "unnamed"), named, *notes]))),
+            line(labels.get("severity")),
+            line(labels.get("service") or labels.get("job"), LONGEST_SERVICE) or None,
+            self.status == "firing",
+        )
+
 
 class AlertGroup(Form):
     """The webhook of Alertmanager (version 4), and of Grafana's unified alerting, which adds `orgId` and `title`."""
@@ -85,8 +125,14 @@ class AlertGroup(Form):
     externalURL: Text = ""  # noqa: N815
     orgId: Whole | None = None  # noqa: N815
     title: Text = ""
+    truncatedAlerts: Whole | None = None  # noqa: N815
 
     def alert(self) -> Alert:
+        parts = [one.part() for one in self.alerts]
+        source = "Alertmanager" if self.orgId is None else "Grafana"
+        if self.truncatedAlerts:
+            left_out = f"{source} left out {self.truncatedAlerts:,} more alerts of this group (truncatedAlerts)"
+            parts.append(Part("truncated", left_out, firing=self.status == "firing"))
         firing = [one for one in self.alerts if one.status == "firing"]
         name = line(self.commonLabels.get("alertname") or self.alerts[0].labels.get("alertname") or "unnamed")
         lines = [
@@ -98,15 +144,17 @@ class AlertGroup(Form):
             f"Firing: {len(firing)} of {len(self.alerts)}",
             *(_grouped(one, self) for one in firing[:LISTED]),
             *([f"- and {len(firing) - LISTED} more"] if len(firing) > LISTED else []),
+            *([f"- {left_out}"] if self.truncatedAlerts else []),
         ]
         over = self.status == "resolved" or not firing
         return Alert(
-            "Alertmanager" if self.orgId is None else "Grafana",
+            source,
             line(self.title, LONGEST_TITLE) or name,
             self.groupKey or ",".join(sorted(one.fingerprint for one in self.alerts)),
             tuple(lines),
             starts=not over,
             why="It is resolved." if over else "",
+            parts=tuple(parts),
         )
 
 
@@ -124,7 +172,21 @@ class Monitor(Form):
     name: Text = ""
     url: Text = ""
     hostname: Text = ""
+    port: Text = ""
     type: Text = ""
+    dns_resolve_server: Text = ""
+
+    @property
+    def address(self) -> str:
+        """Return what it looks at. Of a monitor of a host and port, `url` is a placeholder such as "https://"."""
+        try:
+            url = self.url if urlsplit(self.url).hostname else ""
+        except ValueError:
+            url = ""
+        if not self.hostname or (url and self.type in WEB):
+            return url
+        host = f"[{self.hostname}]" if self.port and ":" in self.hostname else self.hostname
+        return f"{host}:{self.port}" if self.port else host
 
 
 class UptimeKuma(Form):
@@ -139,9 +201,10 @@ class UptimeKuma(Form):
         if self.heartbeat is None:
             test = self.msg.rstrip().endswith("Testing")
             title = line(self.msg, LONGEST_TITLE) or "no text"
-            return Alert("Uptime Kuma", title, f"text {title}", (), not test, "It is a test." if test else "")
+            return Alert("Uptime Kuma", title, f"text {title}", (), not test, "It is a test." if test else "").alone()
         lines = [
-            *_named("Address", monitor.url or monitor.hostname),
+            *_named("Address", monitor.address),
+            *_named("Resolver", monitor.dns_resolve_server if monitor.type == "dns" else ""),
             *_named("Kind", monitor.type),
             *_named("Message", self.heartbeat.msg or self.msg),
             *_named("Since", self.heartbeat.time),
@@ -149,7 +212,8 @@ class UptimeKuma(Form):
         why = {1: "It is up again.", 2: "It is pending.", 3: "It is in maintenance."}.get(self.heartbeat.status, "")
         name = line(monitor.name, LONGEST_TITLE) or "A monitor"
         key = f"monitor {self.heartbeat.monitorID or monitor.id or name}"
-        return Alert("Uptime Kuma", f"{name} is down", key, tuple(lines), not why, why)
+        alert = Alert("Uptime Kuma", f"{name} is down", key, tuple(lines), not why, why)
+        return alert.alone("critical", None, monitor.address, "" if why else self.heartbeat.msg or self.msg)
 
 
 class GrafanaLegacy(Form):
@@ -177,7 +241,8 @@ class GrafanaLegacy(Form):
         starts = self.state in ("alerting", "no_data")
         title = line(self.title or self.ruleName, LONGEST_TITLE) or "unnamed"
         key = f"rule {self.orgId}/{self.ruleId or self.ruleName}"
-        return Alert("Grafana", title, key, tuple(lines), starts, "" if starts else f"Its state is {self.state}.")
+        alert = Alert("Grafana", title, key, tuple(lines), starts, "" if starts else f"Its state is {self.state}.")
+        return alert.alone("", None, self.message)
 
 
 class Generic(BaseModel):
@@ -208,7 +273,7 @@ class Generic(BaseModel):
             tuple(lines),
             starts=not self.resolved,
             why="It is resolved." if self.resolved else "",
-        )
+        ).alone(line(self.severity), self.service, f"severity={self.severity}" if self.severity else "", self.message)
 
 
 def form_of(given: Any) -> str:

@@ -18,7 +18,7 @@ from memories.access.tokens import note_use
 from memories.models import Project
 from memories.telemetry import record
 from sessions_app.errors import HookFailed, SessionsError
-from sessions_app.hooks import cooldowns, delegation, heard, observing
+from sessions_app.hooks import cooldowns, delegation, heard, news, observing
 from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall, document
 from sessions_app.hooks.callers import Caller, caller_of
 from sessions_app.hooks.events import Payload, known, parse
@@ -26,7 +26,7 @@ from sessions_app.models import Session
 from sessions_app.queue import tasks
 from sessions_app.transcripts.place import project_at
 
-REGISTERED = (cooldowns, delegation, observing)
+REGISTERED = (cooldowns, delegation, news, observing)
 """The modules whose handlers are in the tables: importing one registers them."""
 
 logger = logging.getLogger(__name__)
@@ -53,8 +53,9 @@ def answer(event: str, secret: str, data: Callable[[], bytes], *, at: datetime |
     try:
         call = _call(event, caller, parse(event, data()), at)
         answers = _answers(call)
-        _store(call, [answer.keep for answer in answers if answer.keep])
         found = document(event, answers)
+        is_told = "additionalContext" in found.get("hookSpecificOutput", {})
+        _store(call, [answer.keep for answer in answers if answer.keep and (is_told or not answer.context)])
     except SessionsError as refused:
         error = refused
     return Reply(found, error, partial(_note, event, caller, str(error or ""), at))

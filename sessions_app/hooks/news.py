@@ -1,9 +1,10 @@
-"""Read what happened in a project within a day, for a briefing: limits, events and sessions, each a bounded read."""
+"""Read what happened in a project within a day, for a briefing, and which alerts joined a running session. Bounded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db.models import Q
 
@@ -12,7 +13,9 @@ from memories.capture import gate
 from memories.capture.text import fold
 from memories.capture.topics import topics
 from memories.models import Project
+from sessions_app.alerts import receive as alerts
 from sessions_app.cooldowns import limits
+from sessions_app.hooks.answers import HANDLERS, HookAnswer, HookCall
 from sessions_app.hooks.briefing import Line, line
 from sessions_app.models import Event, Session, Status
 from sessions_app.models.event import Level
@@ -55,6 +58,17 @@ def sessions_of(project: Project, at: datetime) -> list[Line]:
         if len(found) == MOST_SESSIONS:
             break
     return [line(_said(one, at), label=one.get_status_display()) for one in found]
+
+
+def of_alerts(call: HookCall) -> HookAnswer | None:
+    """Tell a session of ours the alerts that joined it since it began."""
+    if call.session is None or not call.session.alert_key:
+        return None
+    text, new = alerts.news_of(call.session)
+    return HookAnswer(context=text, keep=partial(alerts.mark_told, new, call.session, call.at)) if text else None
+
+
+HANDLERS["PreToolUse"].append(of_alerts)
 
 
 def _said(session: Session, at: datetime) -> str:

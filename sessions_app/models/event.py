@@ -13,6 +13,16 @@ class Level(models.TextChoices):
     CRITICAL = "critical", "critical"
 
 
+WARNINGS = frozenset({"warning", "warn", "degraded"})
+CRITICALS = frozenset({"critical", "error", "err", "fatal", "failure", "failed"})
+
+
+def level_of(word: str) -> Level:
+    """Map the word of an agent or of a monitor to a level."""
+    word = word.lower()
+    return Level.WARNING if word in WARNINGS else Level.CRITICAL if word in CRITICALS else Level.INFO
+
+
 OPEN = Q(acknowledged_at=None) & ~Q(level=Level.INFO)
 """Events that wait for a person: information needs nobody."""
 

@@ -7,10 +7,11 @@ ingesting a log again, two ingests at once, or a crash at any line stores nothin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from decimal import Decimal
+from itertools import islice, zip_longest
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -27,12 +28,12 @@ from memories.files import capture
 from memories.models import AgentFile, CaptureOutcome, Project, Source
 from sessions_app.credit import notes
 from sessions_app.events import acknowledgement
-from sessions_app.models import TASK_TEXT, CooldownAction, Event, How, ServiceCheck, Session, Trigger
+from sessions_app.models import TASK_TEXT, CooldownAction, Event, How, Runner, ServiceCheck, Session, Trigger
 from sessions_app.receipts import told_to
-from sessions_app.runner import exposure, log_entries, quoting, stream
-from sessions_app.runner.projection import BLOCKS, PHRASES_TOO, Batch, Entry, FoundMemory, State, project
+from sessions_app.runner import copied, exposure, log_entries, quoting, stream
+from sessions_app.runner.projection import BLOCKS, PHRASES_TOO, Batch, Entry, FoundMemory, State, pass_over, project
 from sessions_app.runner.raw_log import log_path
-from sessions_app.runner.reader import complete_lines, line_at
+from sessions_app.runner.reader import RawLine, complete_lines, line_at
 from sessions_app.runner.reading import Read, Reading, begun
 from sessions_app.runner.spending import Spending
 
@@ -59,7 +60,7 @@ STATE_COLUMNS = ("response", "structured")
 
 
 class OffsetMoved(Exception):
-    """Another ingest has stored these lines: nothing was written."""
+    """Another ingest has stored these lines, or records of them: nothing was written."""
 
 
 @dataclass(slots=True)
@@ -163,24 +164,38 @@ def _read(session: Session, state: State, *, final: bool, at: datetime | None, m
         return batch, lines, end
     now = timezone.now()
     undated = (at or session.started_at or now) if session.trigger == Trigger.IMPORT else None
-    table, include_subagents = table_of_settings(), settings.CLAUDEOPS_INCLUDE_SUBAGENTS
-    for raw in complete_lines(log_path(session), session.ingest_offset, final=final):
+    table = table_of_settings()
+    read = list(_parsed(session, final=final, most=most))
+    digests = [] if session.runner == Runner.REPLAY else [copied.digest_of(line.raw, Session) for _, line in read]
+    known = {one for one in digests if one is not None}
+    known = copied.known_elsewhere(session, known) if session.trigger == Trigger.IMPORT else set()
+    for (raw, line), digest in zip_longest(read, digests):
         if raw.data is None:
             state.count("lines")
             state.count("oversized")
             state.reading.missed()
-        else:
-            line = stream.parse(raw.data, include_subagents=include_subagents)
-            if line.type or line.problem or line.bad:
-                project(line, raw.start, state, batch, now=now, undated=undated, table=table)
+        elif line.type or line.problem or line.bad:
+            take = pass_over if digest in known else project
+            take(line, raw.start, state, batch, now=now, undated=undated, table=table)
+            if digest is not None and digest not in known:
+                batch.records.add(digest)
         lines += 1
         end = raw.end
-        full = len(batch.memories) >= BATCH_MEMORIES or end - session.ingest_offset >= BATCH_BYTES
-        if lines >= most or full:
+        if len(batch.memories) >= BATCH_MEMORIES:
             break
     if batch.bad:
         batch.warnings.append(f"fields with values that are not accepted were dropped: {', '.join(sorted(batch.bad))}")
     return batch, lines, end
+
+
+def _parsed(session: Session, *, final: bool, most: int) -> Iterator[tuple[RawLine, stream.Line]]:
+    """Yield the next lines, BATCH_BYTES of them or `most`; an empty one for a line that is too long to read."""
+    lines = complete_lines(log_path(session), session.ingest_offset, final=final)
+    for raw in islice(lines, most):
+        include_subagents = settings.CLAUDEOPS_INCLUDE_SUBAGENTS
+        yield raw, stream.parse(raw.data or b"", include_subagents=include_subagents)
+        if raw.end - session.ingest_offset >= BATCH_BYTES:
+            return
 
 
 def _prepared(batch: Batch, said: Sequence[store.Provenance]) -> list[store.Prepared | None]:
@@ -208,6 +223,8 @@ def _write(
         mine = Session.objects.filter(pk=session.pk, ingest_offset=session.ingest_offset)
         if not mine.update(ingest_offset=end, **_columns(session, state)):
             raise OffsetMoved
+        if copied.keep(session, batch.records) and session.trigger == Trigger.IMPORT:
+            raise OffsetMoved  # another log with the same history was stored meanwhile
         before = dict(state.stats)
         cooldowns = [
             CooldownAction(

@@ -10,14 +10,12 @@ from typing import Any
 
 from memories.capture.lines import accepted_lines
 from memories.capture.text import fold, normalise_service
+from sessions_app.models.event import level_of
 
 EVENT = re.compile(r"\[EVENT:([a-zA-Z0-9_-]+)(?::([a-zA-Z0-9._-]+))?\]\s*(.+)")
 COOLDOWN = re.compile(r"\[COOLDOWN:(restart|redeployment):([a-zA-Z0-9._-]+)\]\s*(success|failure)\s*[—–-]\s*(.+)")
 COOLDOWN_LIKE = re.compile(r"\[COOLDOWN:[^\]\n]*\].*")
 OPENINGS = ("[EVENT:", "[COOLDOWN:")
-
-WARNINGS = frozenset({"warning", "warn", "degraded"})
-CRITICALS = frozenset({"critical", "error", "err", "fatal", "failure", "failed"})
 
 # Status words that count as healthy; any other word does not.
 HEALTHY = frozenset({"healthy", "ok", "up", "running", "pass", "passed", "passing", "green", "good", "available"})
@@ -72,12 +70,6 @@ class Markers:
 
 
 NO_MARKERS = Markers()
-
-
-def level_of(word: str) -> str:
-    """Map the word in a marker to a level: info, warning or critical."""
-    word = word.lower()
-    return "warning" if word in WARNINGS else "critical" if word in CRITICALS else "info"
 
 
 def markers(text: str) -> Markers:

@@ -126,7 +126,7 @@ class Batch:
     """What a batch of lines brings. `results` are the texts that statements are compared with, by the line's offset.
 
     `used` are the memories that the agent named as used, by id; `said` are its own texts since it recalled
-    memories, with when (UTC).
+    memories, with when (UTC). `records` are its records by `copied.digest_of`.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -139,6 +139,7 @@ class Batch:
     used: dict[int, How] = field(default_factory=dict)
     said: list[tuple[str, datetime]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    records: set[int] = field(default_factory=set)
     bad: set[str] = field(default_factory=set)
 
 
@@ -186,6 +187,17 @@ def project(
         del batch.results[offset]
     if len(batch.entries) > before:
         _place(batch.entries[before:], line, counted, state)
+
+
+def pass_over(line: stream.Line, offset: int, state: State, batch: Batch, **how: Any) -> None:
+    """Take from a line of copied history what its session had read and how its turn stands, and nothing that counts."""
+    state.count("copied_lines")
+    nothing: dict[str, Any] = {"stats": {}, "calls": {}, "agents": {}, "spending": Spending()}
+    scratch, seen = Batch(), replace(state, **nothing)
+    project(line, offset, seen, scratch, **how)
+    batch.results |= scratch.results
+    for name in ("turn", "transcript", "last_at", "answering", "model", "recalled"):
+        setattr(state, name, getattr(seen, name))
 
 
 def _place(entries: Sequence[Entry], line: stream.Line, counted: dict[str, Any] | None, state: State) -> None:

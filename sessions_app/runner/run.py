@@ -26,6 +26,7 @@ from memories.embedding import state as embedding
 from memories.errors import MemoriesError
 from memories.telemetry import record as report
 from sessions_app import escalation, queue
+from sessions_app.alerts.receive import hand_on
 from sessions_app.credit.outcome import note_injected, settle_safely
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Status, Trigger
@@ -220,6 +221,7 @@ def close(
         if not changed:
             transaction.set_rollback(True)
             return None
+        hand_on(session, at=at)
         note_injected(session)
         _report(session, status, at)
         queue.enqueue_learn(session, status)  # with the close: nobody would ask again for a worker that died after it

@@ -132,6 +132,7 @@ class Line:
     `transcript`: it is a line of a transcript; there `cost_usd` is what the CLI states as the cost so far.
     `unread`: a part of it that an agent may have read could not be read here. `subagent` is the call whose subagent
     wrote it, `denied` the call that the CLI refused, `folder` the working folder that a line of a transcript states.
+    `raw` is the record itself.
     """
 
     type: str = ""
@@ -148,6 +149,7 @@ class Line:
     subagent: str = ""
     denied: str = ""
     folder: str = ""
+    raw: Mapping[str, Any] = field(default_factory=dict)
 
 
 GARBAGE = "garbage"
@@ -210,7 +212,7 @@ def parse(raw: bytes, *, include_subagents: bool = False) -> Line:
     elif not is_known(kind, data):
         problem = UNKNOWN
     cost = accept.dollars(data, "totalCostUSD", bad) if kind == "cost-state" else None
-    line = Line(kind, records, at, problem, skipped, tuple(bad), message, prompt, cost, is_transcript(data))
+    line = Line(kind, records, at, problem, skipped, tuple(bad), message, prompt, cost, is_transcript(data), raw=data)
     _set_reading(line, data)
     return line
 

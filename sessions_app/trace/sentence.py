@@ -38,6 +38,7 @@ def joined(parts: Sequence[str], word: str = "or") -> str:
 
 _TEXTS: Mapping[End, str] = {
     End.ONLY_SAID: "{who} said it, but not as a memory: no marker stands before it{day}.",
+    End.NOT_KEPT: "{who} that was observed said it{day}, but it was not kept{reason}.",
     End.MALFORMED: "{who} wrote it{day}, but its marker could not be read{reason}.",
     End.QUOTED: "{who} wrote it{day}, but inside code or a quotation, where no marker is read.",
     End.DISCARDED: "The gate discarded it{day}{reason}.",

@@ -36,6 +36,7 @@ class End(StrEnum):
 
     NEVER_WRITTEN = "never_written"
     ONLY_SAID = "only_said"
+    NOT_KEPT = "not_kept"
     MALFORMED = "malformed"
     QUOTED = "quoted"
     DISCARDED = "discarded"
@@ -68,6 +69,7 @@ class End(StrEnum):
 STEP_OF: Mapping[End, Name | None] = {
     End.NEVER_WRITTEN: Name.TRANSCRIPT,
     End.ONLY_SAID: Name.TRANSCRIPT,
+    End.NOT_KEPT: Name.TRANSCRIPT,
     End.MALFORMED: Name.TRANSCRIPT,
     End.QUOTED: Name.TRANSCRIPT,
     End.DISCARDED: Name.GATE,

@@ -7,7 +7,7 @@ the bytes that are parts already. Moving that mark, the new parts and the wake-u
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from fnmatch import fnmatch
@@ -24,7 +24,8 @@ from memories.models import ArrivedBy, Project, Transcript, TranscriptKind
 from memories.observe.parts import add_part
 from sessions_app import queue
 from sessions_app.errors import RawLogOutside
-from sessions_app.models import Session, Trigger
+from sessions_app.models import Runner, Session, Trigger
+from sessions_app.runner import copied
 from sessions_app.runner.raw_log import log_path
 from sessions_app.transcripts import cutting, files
 from sessions_app.transcripts.files import Head
@@ -92,6 +93,10 @@ class _File:
     modified_ns: int
     reader: Reader
     pieces: list[cutting.Piece]
+
+    def new_records(self, start: int, end: int) -> set[int]:
+        """Return the records between two bytes that may be kept as this transcript's."""
+        return {one.record for one in self.pieces if start < one.end <= end and one.record is not None}
 
 
 class _Moved(Exception):
@@ -172,6 +177,7 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
     before = row.observed_to if row else 0
     if row is not None and files.digest(path, before) != (row.prefix_sha256 or sha256().hexdigest()):
         return _differs(row, found, named, dry_run=dry_run)
+    _mark_copied(found, row, named)
     parts = cutting.cut(found.pieces, before)
     outcome = Outcome.NEW if row is None else Outcome.GROWN if parts else Outcome.UNCHANGED
     shown = sum(piece.size for piece in found.pieces if parts and parts[0][0] < piece.end <= parts[-1][1])
@@ -179,6 +185,13 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
         return Arrival(outcome, row, planned=len(parts), characters=shown)
     row, ids = _store(row, found, named, project, parts)
     return Arrival(outcome, row, parts=ids, planned=len(parts), characters=shown)
+
+
+def _mark_copied(found: _File, row: Transcript | None, named: Named) -> None:
+    """Leave out what another transcript had: a fork or a resume copies it. A session of ours copies nothing."""
+    records = found.new_records(row.observed_to if row else 0, found.size)
+    if not named.session and (others := copied.known_elsewhere(row, records)):
+        found.pieces[:] = [cutting.Piece(one.end, 0, False) if one.record in others else one for one in found.pieces]
 
 
 def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
@@ -225,13 +238,14 @@ def _read(path: Path, named: Named) -> _File | str:
     reader = reader_of(session)
     task = reader.begin(session.task_text, ()) if session else None
     final = named.ended or head.kind == TranscriptKind.TEXT
-    pieces = [cutting.piece_of(end, turns) for end, turns in read_turns(path, head.kind, reader, final=final)]
+    lines = read_turns(path, head.kind, reader, final=final)
+    pieces = [cutting.piece_of(end, turns, reader.record) for end, turns in lines]
     if reader.sidechain:
         return "It is the transcript of a subagent."
     if session and not reader.spoke:
         pieces = []
     elif task and pieces:
-        pieces[0] = cutting.Piece(pieces[0].end, pieces[0].size + len(task.text), pieces[0].speaks)
+        pieces[0] = replace(pieces[0], size=pieces[0].size + len(task.text))
     cli_session_id = session.cli_session_id if session else _id_of(head, path)
     return _File(
         path,
@@ -308,6 +322,10 @@ def _store(
         mine = Transcript.objects.filter(pk=row.pk, observed_to=before, prefix_sha256=known)
         if not mine.update(**changes):
             raise _Moved
+        if row.session is None or row.session.runner == Runner.CLAUDE:
+            others = copied.keep(row, found.new_records(before, to))
+            if others and row.session is None:
+                raise _Moved  # they were taken in from another transcript meanwhile
         number = row.parts.count()
         ids = tuple(
             add_part(row, number + place, start, end, at=named.at).pk for place, (start, end) in enumerate(parts, 1)

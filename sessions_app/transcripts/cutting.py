@@ -16,16 +16,20 @@ RESULT = 500
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One line: the byte at which it ends, the characters that a model would see, and whether somebody speaks."""
+    """One line: the byte at which it ends, the characters that a model would see, and whether somebody speaks.
+
+    `record` is its record by `copied.digest_of`.
+    """
 
     end: int
     size: int
     speaks: bool
+    record: int | None = None
 
 
-def piece_of(end: int, turns: Iterable[Turn]) -> Piece:
+def piece_of(end: int, turns: Iterable[Turn], record: int | None = None) -> Piece:
     turns = list(turns)
-    return Piece(end, sum(map(_shown, turns)), any(map(is_word, turns)))
+    return Piece(end, sum(map(_shown, turns)), any(map(is_word, turns)), record)
 
 
 def cut(pieces: Iterable[Piece], start: int, *, most: int = MOST) -> list[tuple[int, int]]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from memories.models import Transcript
 from memories.observe.turns import Turn, TurnKind
-from sessions_app.runner import accept, stream
+from sessions_app.runner import accept, copied, stream
 from sessions_app.runner.exposure import Call, Judgement, Rules, judge
 from sessions_app.runner.quoting import LONGEST_TEXT, shows_form
 from sessions_app.runner.reading import MOST_CALLS, UNKNOWN_CALL, Reading, key_of
@@ -61,7 +62,7 @@ class Reader:
 
     `spoke`: a person or the agent has said something. `sidechain`: whether all that was said so far is a subagent's;
     None before anything was said. `first_at` and `last_at` are UTC. `branch` is what was checked out in its folder,
-    `origin` the folder from which it went into a worktree.
+    `origin` the folder from which it went into a worktree, `record` the last line's, by `copied.digest_of`.
     """
 
     table: Rules
@@ -76,6 +77,7 @@ class Reader:
     origin: str = ""
     results: list[Result] = field(default_factory=list)
     recalled: list[str] = field(default_factory=list)
+    record: int | None = None
     _names: dict[str, str] = field(default_factory=dict)
     _at: datetime | None = None
     _start: int = 0
@@ -95,7 +97,7 @@ class Reader:
         Since the last call, `results` and `recalled` are what tools brought. Nothing is masked.
         """
         self._start, self._end = start, end
-        self.results, self.recalled = [], []
+        self.results, self.recalled, self.record = [], [], None
         if data is None:
             self.reading.missed()
             return []
@@ -108,13 +110,14 @@ class Reader:
         if line.at:
             self.first_at, self.last_at = self.first_at or line.at, line.at
         self._circumstances(line)
-        raw = accept.load(data, []) if line.type in ("user", "attachment", "worktree-state") else None
+        raw = line.raw if line.type in ("user", "attachment", "worktree-state") else {}
+        self.record = copied.digest_of(line.raw, Transcript)
         if raw and not self.reading.folder:  # the line of an attachment may come first
             self.reading.folder = accept.text(raw, "cwd", [])
         if raw:
             self.branch = self.branch or accept.text(raw, "gitBranch", [])
             self.origin = self.origin or accept.text(accept.mapping(raw, "worktreeSession", []), "originalCwd", [])
-        turns = list(self._turns(line, raw or {}))
+        turns = list(self._turns(line, raw))
         self.spoke = self.spoke or any(is_word(turn) for turn in turns)
         return turns
 

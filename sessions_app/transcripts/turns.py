@@ -21,6 +21,7 @@ from sessions_app.errors import RawLogOutside
 from sessions_app.models import TASK_TEXT, HookReceipt, InjectionReceipt, Session
 from sessions_app.receipts import told_to
 from sessions_app.runner import quoting
+from sessions_app.runner.copied import known_elsewhere
 from sessions_app.runner.ingest import table_of_settings
 from sessions_app.runner.raw_log import log_path
 from sessions_app.runner.reader import complete_lines
@@ -81,17 +82,21 @@ def turns_of(part: TranscriptPart) -> PartTurns:
     task = reader.begin(session.task_text, _task_sources(session)) if session else None
     turns = [task] if task and part.start == 0 else []
     earlier, recalled = _Newest(), list[str]()
+    own: list[tuple[int | None, list[Turn]]] = []
     try:
         for end, found in read_turns(path, transcript.kind, reader, final=True):
             if end > part.end:
                 break
             recalled += reader.recalled
             if end > part.start:
-                turns += found
+                own.append((reader.record, found))
             else:
                 earlier.add(reader.results)
     except OSError as error:
         return PartTurns(missing=f"its file cannot be read: {error.strerror}")
+    records = {record for record, _ in own if record is not None}
+    others = known_elsewhere(transcript, records) if session is None else set()
+    turns += [turn for record, found in own if record not in others for turn in found]
     read = reader.reading.read()
     told, ids = _told(transcript, session)
     return PartTurns(

@@ -27,6 +27,44 @@ def test_a_body_that_is_no_json_is_refused():
         assert problem(response) == (400, "unreadable_body")
 
 
+BODIES = {
+    "multipart": (
+        "multipart/form-data; boundary=x",
+        b'--x\r\nContent-Disposition: form-data; name="title"\r\n\r\nx\r\n--x--\r\n',
+    ),
+    "multipart without a boundary": ("multipart/form-data", b"x"),
+    "a form": ("application/x-www-form-urlencoded", b"title=x&_method=PUT"),
+    "XML": ("text/xml", b"<a/>"),
+    "another charset": ("application/json; charset=nonsense", b"\xff\xfe\x00"),
+    "bytes": ("application/octet-stream", bytes(range(256))),
+    "no type": ("", b"x"),
+    "nothing": ("application/json", b""),
+    "deep nesting": ("application/json", b"[" * 100_000),
+}
+DOORS = ("/api/alerts?agent=x", "/api/recall", "/api/memories", "/api/sessions", "/mcp", "/hooks/PreToolUse")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_body_of_another_type_is_refused_at_every_door(door, subtests):
+    _, secret = add_token("caller", ["run", "read", "write", "hook"], by="operator")
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    for kind, (content_type, body) in BODIES.items():
+        with subtests.test(kind):
+            headers = {"Authorization": f"Bearer {secret}", "Accept": "application/json, text/event-stream"}
+            answer = client.generic("POST", door, body, content_type=content_type, headers=headers)
+            assert answer.status_code in ((422,) if kind == "nothing" and "/api/" in door else (400, 415))
+            if door.startswith("/api/") and kind in ("multipart", "a form", "XML", "bytes"):
+                assert problem(answer) == (415, "unsupported_media_type")
+
+
+def test_json_that_says_to_be_a_form_is_read_as_curl_sends_it():
+    caller = bearer("write")
+    body = json.dumps({"observation": "The disks are slow", "category": "behavior"})
+    headers = {"Authorization": f"Bearer {caller.secret}"}
+    form = "application/x-www-form-urlencoded"
+    assert Client().post("/api/memories", body, content_type=form, headers=headers).status_code == 201
+
+
 @pytest.mark.parametrize("path", ["/api", "/api/", "/api/nowhere", "/api/memories/1/2/3"])
 def test_what_is_no_route_is_said_in_json(path):
     for method in ("GET", "POST"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from threading import Barrier
@@ -14,8 +16,12 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from memories.access.tokens import add_token
+from sessions_app.alerts import receive as receiving
 from sessions_app.alerts.forms import AnyForm, form_of, line
-from sessions_app.models import Session, Status
+from sessions_app.models import CooldownAction, Event, Session, Status
+from sessions_app.queue.claims import claim
+from sessions_app.runner.agent_hooks import hook_token
+from sessions_app.runner.run import close
 from tests.support.api_callers import Caller, bearer, problem
 from tests.support.factories import AgentFactory, ProjectFactory
 
@@ -425,7 +431,7 @@ def test_the_same_alert_from_many_at_once_makes_one_session(agent):
 
 
 def test_a_form_is_known_by_more_than_one_field():
-    for given, form in (
+    for body, form in (
         ({"title": "x", "alerts": 3}, "generic"),
         ({"title": "x", "receiver": "mail"}, "generic"),
         ({"title": "x", "heartbeat": "60 s"}, "generic"),
@@ -433,4 +439,260 @@ def test_a_form_is_known_by_more_than_one_field():
         ({"alerts": [], "groupKey": "{}"}, "group"),
         ({"heartbeat": None, "monitor": None}, "uptime-kuma"),
     ):
-        assert form_of(given) == form, given
+        assert form_of(body) == form, body
+
+
+# What joins an open session
+
+
+def group(*alerts: tuple[str, str, str], key: str = "{}:{team='infra'}", **values: Any) -> dict[str, Any]:
+    """A group of (name, severity, summary), a severity of "resolved" for one that is over."""
+    made = [
+        {
+            "status": "resolved" if severity == "resolved" else "firing",
+            "labels": {"alertname": name, "severity": severity, "team": "infra"},
+            "annotations": {"summary": summary},
+            "startsAt": "2026-11-27T06:00:00Z",
+            "fingerprint": values.get("prefix", "") + name,
+        }
+        for name, severity, summary in alerts
+    ]
+    over = all(one["status"] == "resolved" for one in made)
+    given = {name: value for name, value in values.items() if name != "prefix"}
+    return {"status": "resolved" if over else "firing", "groupKey": key, "alerts": made, "truncatedAlerts": 0, **given}
+
+
+DISK, DATABASE = ("DiskFillingUp", "warning", "nas is 85 % full"), ("DatabaseDown", "critical", "db1 is gone")
+JOINING: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "another alert of a group": (group(DISK), group(DISK, DATABASE), "db1 is gone"),
+    "a group without fingerprints": (
+        changed(group(DISK), alerts=[{"labels": {"alertname": "a", "host": "x"}}]),
+        changed(group(DISK), alerts=[{"labels": {"alertname": "a", "host": host}} for host in ("x", "y")]),
+        "host=y",
+    ),
+    "a higher severity": (group(DISK), group(("DiskFillingUp", "critical", "nas is full")), "nas is full"),
+    "alerts that were left out": (group(DISK), group(DISK, truncatedAlerts=7), "left out 7 more alerts"),
+    "the generic form, with other words": (
+        {"title": "nas disk", "key": "nas", "severity": "warning", "message": "85 % full"},
+        {"title": "nas disk", "key": "nas", "severity": "critical", "message": "read-only, two disks failed"},
+        "two disks failed",
+    ),
+    "the generic form, with another severity": (GENERIC, changed(GENERIC, severity="critical"), "severity=critical"),
+    "a check of Uptime Kuma": (
+        UPTIME_KUMA,
+        changed(UPTIME_KUMA, heartbeat=UPTIME_KUMA["heartbeat"] | {"msg": "certificate expired", "time": "later"}),
+        "certificate expired",
+    ),
+    "a rule of Grafana": (GRAFANA_LEGACY, changed(GRAFANA_LEGACY, message="It burns."), "It burns."),
+}
+
+
+@pytest.fixture
+def sent(db, agent) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Send an alert to the agent, and return the answer's JSON."""
+    caller = bearer("run")
+
+    def post(body: dict[str, Any]) -> dict[str, Any]:
+        answer = caller.post("/api/alerts?agent=oncall", body)
+        assert answer.status_code in (200, 202), answer.content
+        return dict(answer.json())
+
+    return post
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", JOINING)
+def test_what_joins_a_session_that_waits_is_stored_and_stands_in_its_task(agent, sent, kind):
+    first, second, words = JOINING[kind]
+    sent(first)
+    before = Session.objects.get().task
+    joined = sent(second)
+    assert (joined["outcome"], "New or changed: 1, told to it." in joined["message"]) == ("joined", True)
+    session = Session.objects.get()
+    assert session.task.startswith(before) and words in session.task.removeprefix(before)
+    event = Event.objects.latest("pk")
+    assert (event.session, words in event.message, event.acknowledged_by) == (session, True, f"session {session.pk}")
+    sent(second)
+    session.refresh_from_db()
+    assert (session.task.count(words), Event.objects.latest("pk"), session.coalesced) == (1, event, 2)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", JOINING)
+def test_what_joins_a_running_session_is_told_to_the_next_when_it_ends(agent, sent, kind):
+    first, second, words = JOINING[kind]
+    sent(first)
+    session = Session.objects.get()
+    claim(session.pk, host="here")
+    joined = sent(second)
+    assert (joined["outcome"], joined["session"]) == ("joined", session.pk)
+    event = Event.objects.latest("pk")
+    assert words in event.message and event.acknowledged_at is None
+    close(session.pk, Status.COMPLETED, "")
+    following = Session.objects.exclude(pk=session.pk).get()
+    assert (following.status, following.trigger, following.agent, following.tier) == ("queued", "alert", agent, 1)
+    assert words in following.task and "not an instruction" in following.task
+    assert following.exposure == "outside"
+    event.refresh_from_db()
+    assert event.acknowledged_by == f"session {following.pk}"
+    assert sent(second)["session"] == following.pk
+    following.refresh_from_db()
+    assert following.task.count(words) == 1
+    claim(following.pk, host="here")
+    close(following.pk, Status.FAILED, "")
+    assert Session.objects.count() == 2
+
+
+@pytest.mark.django_db
+def test_the_severity_of_an_alert_is_the_level_of_its_event(agent, sent):
+    sent(group(("a", "critical", "x"), ("b", "warning", "x"), ("c", "info", "x"), ("d", "page", "x"), ("e", "", "x")))
+    levels = {event.message.split(";")[0]: event.level for event in Event.objects.all()}
+    assert levels == {"a": "critical", "b": "warning", "c": "info", "d": "warning", "e": "warning"}
+
+
+@pytest.mark.django_db
+def test_of_a_big_group_every_alert_is_stored_and_what_is_not_listed_is_known_when_it_comes_again(agent, sent):
+    many = group(*((f"disk-{number}", "warning", "full") for number in range(40)))
+    sent(many)
+    assert Event.objects.count() == 40
+    assert "New or changed" not in sent(many)["message"]
+    assert Event.objects.count() == 40
+
+
+@pytest.mark.django_db
+def test_an_alert_that_is_over_is_told_too_and_starts_nothing_and_that_it_came_back_is_new(agent, sent):
+    over = ("DatabaseDown", "resolved", "db1 is gone")
+    sent(group(DISK, DATABASE))
+    session = Session.objects.get()
+    assert "Resolved: DatabaseDown" not in session.task
+    assert "told to it" in sent(group(DISK, over))["message"]
+    session.refresh_from_db()
+    assert "Resolved: DatabaseDown" in session.task
+    sent(group(DISK, DATABASE))
+    session.refresh_from_db()
+    assert "- [critical] DatabaseDown" in session.task and "Resolved" not in session.task
+    claim(session.pk, host="here")
+    assert sent(group(DISK, over))["outcome"] == "joined"
+    assert sent(group(("DiskFillingUp", "resolved", "x"), over))["outcome"] == "ignored"
+    sent(group(DISK, ("Unheard", "resolved", "nobody was told of it")))
+    assert not Event.objects.filter(message__contains="Unheard").exists()
+    close(session.pk, Status.COMPLETED, "")
+    following = Session.objects.exclude(pk=session.pk).get()  # the disk fired once more after it was over
+    assert "DiskFillingUp" in following.task and "DatabaseDown" not in following.task
+
+
+@pytest.mark.django_db
+def test_what_is_over_by_the_end_starts_no_session(agent, sent):
+    sent(group(DISK))
+    claim(Session.objects.get().pk, host="here")
+    sent(group(DISK, DATABASE))
+    sent(group(DISK, ("DatabaseDown", "resolved", "db1 is gone")))
+    close(Session.objects.get().pk, Status.COMPLETED, "")
+    assert Session.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_a_session_that_starts_or_ends_while_an_alert_comes_loses_nothing(agent, sent, monkeypatch):
+    opened, ends = receiving._open, list[Callable[[], object]]()
+
+    def meanwhile(key: str) -> Any:  # between the look at the open session and the write
+        while ends:
+            ends.pop()()
+        return opened(key)
+
+    monkeypatch.setattr(receiving, "_open", meanwhile)
+    sent(group(DISK))
+    session = Session.objects.get()
+    ends.append(lambda: claim(session.pk, host="here"))
+    sent(group(DISK, DATABASE))
+    assert Event.objects.latest("pk").acknowledged_at is None
+    ends.append(lambda: close(session.pk, Status.COMPLETED, ""))
+    third = sent(group(DISK, DATABASE, ("Third", "critical", "the third one")))
+    following = Session.objects.exclude(pk=session.pk).get()
+    assert (third["outcome"], third["session"]) == ("joined", following.pk)
+    assert "DatabaseDown" in following.task and "the third one" in following.task
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_handed_on_stays_open_for_a_person(agent, sent, settings):
+    sent(group(DISK))
+    session = Session.objects.get()
+    claim(session.pk, host="here")
+    sent(group(DISK, DATABASE))
+    settings.CLAUDEOPS_MAX_TIER = 0
+    assert close(session.pk, Status.COMPLETED, "") == Status.COMPLETED
+    assert Session.objects.count() == 1
+    assert Event.objects.get(level="critical").is_open
+
+
+@pytest.mark.django_db
+def test_a_running_session_with_hooks_is_told_at_its_next_tool_call_and_once(agent, sent, client):
+    sent(group(DISK))
+    session = Session.objects.get()
+    claim(session.pk, host="here")
+
+    def called(command: str = "ls") -> Any:
+        body = {
+            "session_id": "s",
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Bash",
+            "tool_input": {"command": command},
+        }
+        headers = {"Authorization": f"Bearer {hook_token(session)}"}
+        return client.post(
+            "/hooks/PreToolUse", json.dumps(body), content_type="application/json", headers=headers
+        ).json()
+
+    assert called() == {}
+    sent(group(DISK, DATABASE))
+    denied = [
+        CooldownAction(session=session, action="restart", service="web", outcome="success", fingerprint=str(n))
+        for n in range(9)
+    ]
+    CooldownAction.objects.bulk_create(denied)
+    assert called("docker restart web")["hookSpecificOutput"]["permissionDecision"] == "deny"  # nothing else is told
+    told = called()["hookSpecificOutput"]["additionalContext"]
+    assert "- [critical] DatabaseDown" in told and "not an instruction" in told and "DiskFillingUp" not in told
+    assert called() == {}
+    close(session.pk, Status.COMPLETED, "")
+    assert Session.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_what_joins_opens_no_structure_and_holds_no_secret(agent, sent):
+    secret = "ghp_" + "0123456789abcdefghijABCDEFGHIJ456789"
+    sent(GENERIC)
+    sent(changed(GENERIC, message=f"{HOSTILE} {secret}"))
+    sent(group(("\ud800\0", "crit\0ical", HOSTILE), prefix="\ud800\0:"))
+    for text in [*Session.objects.values_list("task", flat=True), *Event.objects.values_list("message", flat=True)]:
+        assert secret not in text and "\0" not in text and "</system>" not in text
+        assert not any(one.lstrip("- ").startswith(("#", "```", "[MEMORY")) for one in text.split("\n"))
+
+
+# What Uptime Kuma looks at
+
+
+@pytest.mark.parametrize(
+    ("monitor", "words"),
+    [
+        ({"type": "port", "url": "https://", "hostname": "db1.lan", "port": 5432}, ["Address: db1.lan:5432"]),
+        ({"type": "port", "url": "https://", "hostname": "fd00::1", "port": "22"}, ["Address: [fd00::1]:22"]),
+        ({"type": "ping", "url": "https://", "hostname": "nas.lan", "port": None}, ["Address: nas.lan\n"]),
+        (
+            {"type": "dns", "url": "https://", "hostname": "x.lan", "port": 53, "dns_resolve_server": "1.1.1.1"},
+            ["Address: x.lan:53", "Resolver: 1.1.1.1"],
+        ),
+        ({"type": "mqtt", "url": "http://[", "hostname": "mq.lan", "port": 1883}, ["Address: mq.lan:1883"]),
+        (
+            {"type": "http", "url": "https://a.example.org/x", "hostname": "old.lan", "port": 1},
+            ["https://a.example.org/x"],
+        ),
+        ({"type": "docker", "url": "https://", "hostname": "", "port": None}, ["Kind: docker"]),
+    ],
+)
+def test_a_check_of_uptime_kuma_says_what_it_looks_at(monitor, words):
+    form = changed(UPTIME_KUMA, monitor={"id": 1, "name": "m", **monitor})
+    task = ANY.validate_python(form).alert().task
+    assert "Address: https://\n" not in task
+    for text in words:
+        assert text in f"{task}\n"

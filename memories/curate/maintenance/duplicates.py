@@ -1,6 +1,7 @@
 """Sweep the store for memories that say the same: merge the sure pairs, ask about the unsure ones.
 
-A memory is compared with the older ones of its scope. A night looks at LOOKED_AT memories and goes on where the last
+A memory is compared with the older ones of its scope, then with those of other categories that one prompt may hold
+beside it. A night looks at LOOKED_AT memories and goes on where the last
 one ended.
 """
 
@@ -126,19 +127,31 @@ def _likely(row: Memory, gone: list[int]) -> Likely:
         return Likely(row.pk, row.observation, tuple(same))
     opposed = sorted(pk for pk, (_, one) in found.items() if one.kind == Kind.CONTRADICTS)
     pk = opposed[0] if opposed else nearest_unsure((pk, one) for pk, (_, one) in found.items())
+    if pk is None and (whole := _scope(row, whole=True)) != _scope(row):
+        # One prompt may hold those of another category too; a person decides about them.
+        found = like_known(row, whole, _fit_before(row, gone))
+        pk = min(
+            ((-one.score, pk) for pk, (_, one) in found.items() if one.kind == Kind.REINFORCES), default=(0, None)
+        )[1]
     if pk is None:
         return Likely(row.pk, row.observation)
     kind = DisagreementKind.CONTRADICTION if opposed else DisagreementKind.DUPLICATE
     return Likely(row.pk, row.observation, (), (pk, *found[pk]), kind)
 
 
-def _scope(row: Memory) -> Where:
-    """Return the condition of the memories that can say the same as `row`; a project and an agent keep their own."""
+def _scope(row: Memory, *, whole: bool = False) -> Where:
+    """Return the condition of the memories that can say the same as `row`; a project and an agent keep their own.
+
+    With `whole`, those of other categories too, and those of its service and of none.
+    """
     names = {"project": "project_id", "agent": "agent", "surface": "surface"}
-    names |= {name: name for name in TAXONOMIES[row.taxonomy].scope if name != "project"}
+    names |= {name: name for name in TAXONOMIES[row.taxonomy].scope if name != "project" and not whole}
     values = {"taxonomy": row.taxonomy, **{column: getattr(row, column) for column in names.values()}}
     parts = [f"memories.{name} IS NULL" if value is None else f"memories.{name} = %s" for name, value in values.items()]
-    return Where(f"({' AND '.join(parts)})", tuple(value for value in values.values() if value is not None))
+    params = [value for value in values.values() if value is not None]
+    if whole and row.service is not None:
+        parts, params = [*parts, "(memories.service = %s OR memories.service IS NULL)"], [*params, row.service]
+    return Where(f"({' AND '.join(parts)})", tuple(params))
 
 
 def _fit_before(row: Memory, gone: list[int]) -> Where:

@@ -1,36 +1,33 @@
-"""Which observations a file has not been reflected on yet, and whether it is time to. Reads only. Times are UTC."""
+"""Which observations no reflection has shown yet, and whether it is time for one. Times are UTC.
+
+New is what was not shown, or was confirmed or edited since; not by its time alone, because a fact has that of its turn
+and may be observed long after.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Q
 
 from memories.curate.reflection.message import MOST_OBSERVATIONS, ShownObservation, fitting
 from memories.models import Memory, MemoryFile, Project, Reflection, ReflectionState
-from memories.models.memory import MemoryQuerySet
+from memories.models.memory import UNSHOWN, MemoryQuerySet
 from memories.observe.categories import MEANINGS
 from memories.taxonomy import KNOWLEDGE, OPS, PROJECT
 
 TAXONOMIES = (KNOWLEDGE.slug, OPS.slug, PROJECT.slug)
-OVERLAP = timedelta(minutes=10)
-"""A memory may be committed so long after the time that it bears; what was shown meanwhile is left out by its id."""
 SECTIONS = {OPS.slug: "operations", PROJECT.slug: "projects"}
 """The section that an observation of another taxonomy belongs to, unless the reflector says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Observations for one message, the newest first. `more`: there are others that did not fit.
-
-    They are all that were last confirmed after `since` (None: ever) and up to `until`, and not shown before.
-    """
+    """Observations for one message, the newest first, as they were at `until`. `more`: others did not fit."""
 
     memories: tuple[Memory, ...]
-    since: datetime | None
     until: datetime
     more: bool
 
@@ -48,11 +45,7 @@ def choose(project: Project | None, file: MemoryFile | None, at: datetime) -> Ch
     """Return the observations that the file of a scope was not reflected on, as many as fit into one message."""
     rows = list(_new(project, file, at)[: MOST_OBSERVATIONS + 1])
     count = fitting([shown(one) for one in rows])
-    chosen = tuple(rows[:count])
-    more = count < len(rows)
-    # Equal times are not cut apart: what the next one shows is older than all of these, or is left out by its id.
-    since = chosen[-1].updated_at if more and chosen else None
-    return Choice(chosen, since, at, more)
+    return Choice(tuple(rows[:count]), at, count < len(rows))
 
 
 def due(project: Project | None, file: MemoryFile | None, at: datetime) -> Due:
@@ -77,8 +70,7 @@ def due(project: Project | None, file: MemoryFile | None, at: datetime) -> Due:
 
 def usable(project: Project | None) -> MemoryQuerySet:
     """Return the observations of a scope that may be reflected on: fails closed for what waits for a person."""
-    rows = Memory.objects.active().allowed().trusted()
-    return rows.filter(taxonomy__in=TAXONOMIES, project=project, agent=None)
+    return _allowed().filter(taxonomy__in=TAXONOMIES, project=project)
 
 
 def shown(memory: Memory) -> ShownObservation:
@@ -99,52 +91,22 @@ def section_of(memory: Memory) -> str:
     return SECTIONS.get(memory.taxonomy, own)
 
 
+def news() -> Counter[str]:
+    """Count what is new of each scope, by the project's slug ("" is that of everything). One query."""
+    # In the order of its index, and not by the taxonomy in SQL: SQLite would take another one.
+    rows = _allowed().filter(UNSHOWN).order_by("project_id", "-updated_at", "-pk")
+    return Counter(slug or "" for slug, of in rows.values_list("project__slug", "taxonomy") if of in TAXONOMIES)
+
+
+def note_shown(row: Reflection) -> None:
+    """Note what a reflection has shown, in the transaction that ends it: one that failed has shown nothing."""
+    Memory.objects.filter(pk__in=row.observations).update(reflected_at=row.until)
+
+
 def _new(project: Project | None, file: MemoryFile | None, at: datetime) -> MemoryQuerySet:
     rows = usable(project).filter(updated_at__lte=at).order_by("-updated_at", "-pk")
-    if file is None:
-        return rows
-    done = _done(file)
-    for since, until in _covered(done):
-        if since is None:  # as a bound of its own, which the index finds
-            rows = rows.filter(updated_at__gt=until)
-        else:
-            rows = rows.exclude(updated_at__lte=until, updated_at__gt=since)
-    for one in done:
-        # What was shown is left out by its id at the edges: above the covered time, and at its beginning.
-        edges = Q(updated_at__gt=one.until - OVERLAP, updated_at__lte=one.until)
-        if one.since is not None:
-            edges |= Q(updated_at=one.since)
-        if one.observations:
-            rows = rows.exclude(edges & Q(pk__in=one.observations))
-    return rows
+    return rows if file is None else rows.filter(UNSHOWN)
 
 
-def _done(file: MemoryFile) -> Sequence[Reflection]:
-    """Return the done reflections that still matter: those since the last one that left nothing over."""
-    rows = Reflection.objects.filter(file=file, state=ReflectionState.DONE).only("since", "until", "observations")
-    found: list[Reflection] = []
-    floor: datetime | None = None
-    for one in rows.order_by("-number"):
-        if floor is not None and one.until <= floor:
-            break
-        found.append(one)
-        if one.since is None and floor is None:
-            floor = one.until - OVERLAP
-    return found
-
-
-def _covered(done: Sequence[Reflection]) -> Iterator[tuple[datetime | None, datetime]]:
-    """Yield the spans of time, joined, whose observations were all shown."""
-    spans = sorted(
-        ((one.since, one.until - OVERLAP) for one in done), key=lambda span: (span[0] is not None, span[0] or span[1])
-    )
-    current: tuple[datetime | None, datetime] | None = None
-    for since, until in spans:
-        if current is not None and (since is None or since <= current[1]):
-            current = (current[0], max(current[1], until))
-            continue
-        if current is not None:
-            yield current
-        current = (since, until)
-    if current is not None:
-        yield current
+def _allowed() -> MemoryQuerySet:
+    return Memory.objects.active().allowed().trusted().filter(agent=None)

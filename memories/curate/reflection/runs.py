@@ -21,7 +21,7 @@ from django.db.models import F, Max, Q
 
 from memories.curate import document, files, proposals
 from memories.curate.reflection.answer import FoundProposal, Parsed, parse
-from memories.curate.reflection.choose import Choice, choose, due, section_of, shown, usable
+from memories.curate.reflection.choose import Choice, choose, due, note_shown, section_of, shown, usable
 from memories.curate.reflection.evidence import evidence_of
 from memories.curate.reflection.message import INSTRUCTIONS, ShownEntry, entries_of, framed, message
 from memories.curate.repeats import Repeats
@@ -35,6 +35,7 @@ from memories.models import (
     ProposalKind,
     Reflection,
     ReflectionState,
+    Tier,
     to_utc,
 )
 from memories.telemetry import record
@@ -53,7 +54,8 @@ NOTHING, BUSY, WAITING, FAILED, DONE = "nothing", "busy", "waiting", "failed", "
 class Done:
     """What a run did for one file. `outcome` is nothing, busy (another worker has it), waiting, failed or done.
 
-    `counts` has observations, made (proposals), repeated, gone and unread. `why` says why it is not done.
+    `counts` has observations, made (proposals), rejected (if any), repeated, gone and unread. `why` says why it is not
+    done.
     """
 
     project: str
@@ -153,7 +155,6 @@ def _asked(file: MemoryFile | None, choice: Choice) -> dict[str, Any]:
     shown_entries = [ShownEntry(one.section, f"{one.date or ''}", one.text) for one in entries]
     text, target = message([shown(one) for one in choice.memories], shown_entries, most_entries=document.MOST)
     return {
-        "since": choice.since,
         "until": choice.until,
         "observations": [one.pk for one in choice.memories],
         "text": text,
@@ -204,6 +205,7 @@ def _carry_out(pk: int, name: str, at: datetime, begun: float, source: str) -> D
         row = rows.filter(pk=pk, state=ReflectionState.ANSWERED).first()
         if row is None:
             return Done(name, BUSY, "another worker has ended it", pk)
+        note_shown(row)
         making = _Making(row, at)
         parsed = parse(row.answer)
         making.make(parsed)
@@ -248,39 +250,39 @@ class _Making:
             self.unread.append(f"proposal {place}: there is no entry {one.entry}")
             return
         text = "" if one.kind == ProposalKind.REMOVE else one.text
-        claimed = [number - 1 for number in one.evidence if number <= len(self.memories)]
-        if len(claimed) < len(one.evidence) or not claimed:
-            self.unread.append(f"proposal {place}: its evidence cannot be read; all observations count")
-            claimed = claimed if len(claimed) == len(one.evidence) else []
-        if any(self._is_gone(at) for at in claimed):
+        claimed = [number - 1 for number in one.evidence]
+        if any(self._is_gone(at) for at in claimed if at < len(self.memories)):
             self.counts["gone"] += 1
             return
-        evidence = [found for at in evidence_of(text, target, claimed, self.texts) if (found := self.memories[at])]
-        if not evidence:
-            self.counts["gone"] += 1
-            return
+        carried = evidence_of(text, target, claimed, self.texts)
+        evidence = [found for at in carried.places if (found := self.memories[at])]
         if self.repeats.has(one.kind, text, target):
             self.counts["repeated"] += 1
             return
         try:
-            proposals.propose(
+            row = proposals.propose(
                 self.row.file,
                 one.kind,
                 self._section(one, target, evidence),
                 text=text,
                 target=target,
                 evidence=evidence,
-                confidence=min(found.confidence for found in evidence),
+                confidence=min((found.confidence for found in evidence), default=None),
                 by=f"reflector:{self.row.model}",
+                own_words=not carried.is_whole,
                 key=f"reflection:{self.row.pk}:{place}",
                 reflection=self.row,
                 at=self.at,
             )
+            if carried.why:
+                proposals.reject(
+                    row.pk, by=proposals.SYSTEM, tier=Tier.RULES, reason=carried.why, rule="not-carried", at=self.at
+                )
         except MemoriesError as error:
             self.unread.append(f"proposal {place}: {error}")
             return
         self.repeats.note(one.kind, text, target)
-        self.counts["made"] += 1
+        self.counts["rejected" if carried.why else "made"] += 1
 
     def _target(self, one: FoundProposal) -> str:
         """Return the text of the entry that a proposal changes or removes, as the file has it; "" for none."""
@@ -300,7 +302,7 @@ class _Making:
         entry = self.entries.get(framed(target)) if target else None
         if entry is not None and entry.section in document.SECTIONS:
             return entry.section
-        return one.section or section_of(evidence[0])
+        return one.section or (section_of(evidence[0]) if evidence else "operations")
 
 
 def _report(row: Reflection, outcome: str, counts: dict[str, Any], at: datetime, begun: float, source: str) -> None:

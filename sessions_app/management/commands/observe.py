@@ -6,6 +6,7 @@ import sys
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from django.db.models import Count
 from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Refusal, Result, SoleCommand
+from memories.errors import Conflict
 from memories.lifecycle.projects import find_project
 from memories.llm.limits import spent
 from memories.llm.roles import chosen
 from memories.models import ArrivedBy, Fact, FactOutcome, PartState, Stage, StageState, TranscriptPart
 from memories.observe import pipeline
+from memories.observe.parts import send_again
 from sessions_app.transcripts import arrivals, cost, files
 from sessions_app.transcripts.arrivals import Arrival, Named, Outcome
 from sessions_app.transcripts.cost import Estimate
@@ -32,6 +35,7 @@ FOREVER = float("inf")
 PROGRESS_EVERY = 100
 """Files between two lines of progress."""
 WORDS = {StageState.WAITING.value: "waits", StageState.FAILED.value: "failed"}
+STOPPED = (PartState.FAILED, PartState.UNREADABLE)
 SHOWN = 10
 """Files that are named for each reason why they are left out."""
 
@@ -75,19 +79,27 @@ class Command(SoleCommand):
         given = Named(ArrivedBy.COMMAND, project=find_project(project) if project else None, agent=agent)
         looked = self._look(list(_files(paths, backfill)), given)
         wanted = [one for one in looked if one.is_wanted]
+        known = [one.arrival.transcript.pk for one in looked if one.arrival.transcript]
+        again = list(TranscriptPart.objects.filter(transcript__in=known, state__in=STOPPED))
         price = cost.estimate(
-            (one.arrival.characters for one in wanted),
-            sum(one.arrival.planned for one in wanted),
+            [*(one.arrival.characters for one in wanted), *(len(part.prepared) for part in again)],
+            sum(one.arrival.planned for one in wanted) + len(again),
             chosen(OBSERVER).model,
         )
-        said = "\n".join([_counted(looked), *_left_out(looked), f"To observe: {price}.", *_of_the_budget(price)])
+        lines = [_counted(looked), *_left_out(looked)]
+        if again:
+            lines.append(f"Parts that failed, or whose answer could not be read, to be observed again: {len(again):,}.")
+        said = "\n".join([*lines, f"To observe: {price}.", *_of_the_budget(price)])
         data = {"files": [_data(one) for one in looked], "estimate": price.as_data(), "observed": None}
-        begun = _unfinished([one.arrival.transcript.pk for one in looked if one.arrival.transcript])
+        begun = [*_unfinished(known), *(part.transcript_id for part in again)]
         if dry_run or not (wanted or begun):
             return Result(data, f"{said}\nNothing was changed (--dry-run)." if dry_run else said)
-        if wanted and not self._agreed(said, yes):
+        if (wanted or again) and not self._agreed(said, yes):
             return Result(data, "Nothing was changed.")
         with pipeline.draining(settings.CLAUDEOPS_HOST) as mine:
+            for part in again:
+                with suppress(Conflict):  # it is done, or is being observed, by now
+                    send_again(part, by="the command")
             taken = [arrivals.take_in(one.path, one.named) for one in wanted]
             ids = {*begun, *(one.transcript.pk for one in taken if one.transcript)}
             if queue or not mine:
@@ -129,15 +141,22 @@ class Command(SoleCommand):
         rows = Fact.objects.filter(segment__part__in=done).order_by().values_list("outcome").annotate(Count("pk"))
         facts = {outcome or "waiting": number for outcome, number in rows}
         problems = _problems(ids)
+        stopped = {"failed": found.failed, "unreadable": found.unreadable}
+        waiting = of - found.done - sum(stopped.values())
         data["observed"] = {
-            "parts": {"done": found.done, "waiting": of - found.done - found.failed, "failed": found.failed},
+            "parts": {"done": found.done, "waiting": waiting, **stopped},
             "facts": facts,
             "problems": problems,
         }
         said = [f"Observed: {found.done:,} of {of:,} parts, {_facts(facts)}.", *problems]
-        if of > found.done + found.failed:
+        if found.unreadable:
+            some = "1 part" if found.unreadable == 1 else f"{found.unreadable:,} parts"
+            said.append(
+                f"Not observed: {some}. The workers ask the observer again later; the same command asks it now."
+            )
+        if waiting:
             said.append("What waits is caught up by the workers, or by the same command later.")
-        return Result(data, "\n".join(said), [LOOK], exit_code=1 if found.failed else 0)
+        return Result(data, "\n".join(said), [LOOK], exit_code=1 if any(stopped.values()) else 0)
 
 
 LOOK = NextAction("manage.py doctor", "see how much waits")

@@ -17,6 +17,7 @@ from memories.models import (
     MaintenanceRun,
     MemoryFile,
     ModelCall,
+    PartState,
     ProposalState,
     RunState,
     TelemetryRecord,
@@ -154,6 +155,21 @@ def test_parts_that_wait_while_no_stage_does_anything_are_an_alarm(recordings): 
     waiting(3, 3 * HOUR)
     assert urgent() == ["observing"]
     record("memory.store.completed", component="observe", source="transcript", key="new", at=AT - HOUR)
+    assert names() == []
+
+
+def test_parts_whose_answer_cannot_be_read_are_an_alarm_of_doctor_and_overview(admin_client):
+    first, second = PartFactory.create_batch(2, state=PartState.UNREADABLE, created_at=AT - HOUR)
+    StageFactory(part=first, name="call", state="failed")
+    StageFactory(part=second, name="call", not_before=AT + HOUR)
+    (alarm,) = silence.read(AT)
+    assert alarm.text == "2 parts of transcripts cannot be observed: the observer's answer could not be read."
+    assert alarm.advice.startswith("1 will be tried again by itself, 1 will not. Observe again on the page")
+    assert (alarm.since, alarm.url) == (AT - HOUR, "/transcripts?state=unreadable")
+    findings = [one for one in doctor.examine(AT).findings if one.subject == "silence"]
+    assert [(one.level, alarm.text in one.text, one.hint) for one in findings] == [(doctor.WARNING, True, alarm.advice)]
+    assert alarm.text.replace("'", "&#x27;") in admin_client.get("/").content.decode()
+    TranscriptPart.objects.update(state=PartState.DONE)
     assert names() == []
 
 

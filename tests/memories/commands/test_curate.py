@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memories.curate.maintenance import undo_until
 from memories.curate.maintenance.steps import STEPS
-from memories.models import MaintenanceRun, Memory, ProposalState, Reflection, Tier
+from memories.models import MaintenanceRun, Memory, Project, ProposalState, Reflection, Tier
 from tests.memories.curate.reflection.conftest import observed, proposal, reflector
 from tests.memories.curate.triaging import a_file, a_proposal
 from tests.support.commands import document, run
@@ -31,6 +31,20 @@ def test_a_new_installation_has_stages_that_never_ran():
     assert list(found) == ["reflect", "triage: rules", "triage: model", "triage: person", "promote", "maintain"]
     assert all(stage["last"] is None and stage["waiting"]["count"] == 0 for stage in found.values())
     assert "never" in run("curate", "status")[1]
+
+
+def test_what_is_new_is_said_for_each_project(reflector):
+    observed("db_main has 3 replicas.")
+    for slug, number in (("shop", 2), ("bar", 1)):
+        for place in range(number):
+            observed(
+                f"Host h{place} has a disk.",
+                project=ProjectFactory(slug=slug) if not place else Project.objects.get(slug=slug),
+            )
+    said = stages()["reflect"]["next"]
+    assert said.startswith("global: 1 are new")
+    assert said.endswith("; shop: 2 are new; bar: 1 are new")
+    assert "shop: 2 are new" in run("curate", "status")[1]
 
 
 def test_what_waits_is_counted_by_stage():

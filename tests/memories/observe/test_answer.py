@@ -232,6 +232,67 @@ def test_nothing_to_observe_is_an_answer(subtests):
             assert parse(answer) == Parsed()
 
 
+JSON = json.dumps(
+    {"observations": [{"narrative": "Vault was sealed.", "facts": [{"text": TEXT, "gate": "allow"}, {"text": "It"}]}]}
+)
+UNREADABLE = {
+    "empty": "",
+    "only thinking": "<thinking>Vault is sealed.</thinking>",
+    "prose without facts": "The person talked about Vault for a while and then went home.",
+    "a refusal": "I'm sorry, but I can't help with that. There is nothing I can do.",
+    "another refusal": "I cannot read this transcript; none was provided.",
+    "a refusal in another language": "Es tut mir leid, dabei kann ich nicht helfen.",
+    "a refusal within the tags": "<observations>I am unable to comply.</observations>",
+    "an error of the API": '{"type": "error", "error": {"type": "overloaded_error", "message": "none"}}',
+    "JSON that is cut off before a fact": JSON[:60],
+    "JSON that is cut off in a fence": "```json\n" + json.dumps(json.loads(JSON), indent=1)[:110],
+    "an array of texts": json.dumps([TEXT, "It"]),
+    "an array of numbers": "[1, 2, 3]",
+    "an array of other objects": '[{"a": 1}, {"b": 2}]',
+    "facts that are no list": '{"facts": "' + TEXT + '"}',
+    "facts that are numbers": '{"facts": [1, 2]}',
+    "deep nesting": "[" * 150_000,
+    "deep nesting within": '{"facts": [' + '{"text": ' * 50_000,
+    "tags that are cut off in the narrative": '<observations><segment turns="1-3"><narrative>Vault was',
+    "tags that are cut off before a fact": FORM[: FORM.index("- ")],
+    "facts without a text": "<observations><segment><facts>\n- 🔴 [gate=allow]\n</facts></segment></observations>",
+}
+
+
+def test_an_answer_that_cannot_be_read_is_not_taken_for_nothing(subtests):
+    for kind, answer in UNREADABLE.items():
+        with subtests.test(kind):
+            found = parse(answer)
+            assert not found.is_readable
+            assert found.unread and not found.segments
+    for answer in (
+        FORM,
+        JSON,
+        f"```json\n{JSON}\n```",
+        "[]",
+        "Nothing to observe.",
+        FORM.removesuffix("</observations>"),
+    ):
+        with subtests.test(answer[:30]):
+            assert parse(answer).is_readable
+
+
+def test_of_an_answer_that_is_partly_readable_the_whole_facts_are_kept_and_the_rest_is_said(subtests):
+    for kind, answer in {
+        "JSON that is cut off in a fact": JSON[: JSON.index('"It')],
+        "the same in a fence": "Here it is:\n```json\n" + JSON[: JSON.index('"It')],
+        "an array that is cut off": json.dumps([{"text": TEXT}, {"text": "It"}])[:-5],
+        "JSON with an error in it": JSON.replace('{"text": "It"}', '{"text": It}'),
+        "a number among the facts": JSON.replace('{"text": "It"}', "7"),
+        "a fact without a text": JSON.replace('{"text": "It"}', '{"gate": "allow"}'),
+    }.items():
+        with subtests.test(kind):
+            found = parse(answer)
+            assert [fact.text for segment in found.segments for fact in segment.facts] == [TEXT]
+            assert found.is_readable
+            assert any(word in " ".join(found.unread) for word in ("cut off or broken", "neither", "no text"))
+
+
 def test_a_narrative_without_facts_is_kept():
     assert parse("<segment><narrative>Only looked.</narrative><facts>(none)</facts></segment>") == Parsed(
         (FoundSegment("Only looked."),)

@@ -135,6 +135,54 @@ def test_a_stage_that_fails_again_and_again_fails_its_part_until_a_person_sends_
     assert world.drain(at=at) == pipeline.Drained(done=1)
 
 
+def test_an_answer_that_cannot_be_read_is_asked_for_again_later_and_keeps_nothing_else_waiting(world):
+    given, later = turns((USER, ASKED), (AGENT, "Done.")), turns((USER, ASKED), (AGENT, "Again."), first=3)
+    part, other = world.add(given, "I'm sorry, but there is nothing I can help with."), world.add(later, answer(FACT))
+    assert world.drain(at=AT) == pipeline.Drained(unreadable=1, done=1)
+    part.refresh_from_db()
+    stage = part.stages.get(name="call")
+    assert (part.state, stage.state, stage.attempts) == (PartState.UNREADABLE, StageState.WAITING, 1)
+    assert stage.not_before == AT + pipeline.FIRST_PAUSE
+    assert part.answer.startswith("I'm sorry") and part.call is not None and part.prepared
+    assert "cannot be read: no observation was found in the answer" in stage.problem
+    assert pipeline.due_hosts(at=AT) == []
+    assert world.drain(at=AT) == pipeline.Drained()
+    world.says(given, answer(FACT.replace("photos", "videos")))
+    again = AT + pipeline.FIRST_PAUSE
+    assert pipeline.due_hosts(at=again) == [HOST]
+    assert world.drain(at=again) == pipeline.Drained(done=1)
+    part.refresh_from_db()
+    other.refresh_from_db()
+    assert (part.state, other.state, part.unread) == (PartState.DONE, PartState.DONE, [])
+    assert Fact.objects.count() == 2
+
+
+def test_an_unreadable_answer_is_asked_for_again_at_growing_pauses_and_not_for_ever(world):
+    given = turns((USER, ASKED), (AGENT, "Done."))
+    part = world.add(given, "[1, 2]")
+    at, pauses = AT, []
+    for _ in range(pipeline.ATTEMPTS):
+        assert world.drain(at=at) == pipeline.Drained(unreadable=1)
+        until = part.stages.get(name="call").not_before
+        pauses.append(until - at)
+        at = until
+    assert pauses == sorted(pauses) and pauses[0] < pauses[-1] == pipeline.LONGEST_PAUSE
+    part.refresh_from_db()
+    assert (part.state, part.stages.get(name="call").state) == (PartState.UNREADABLE, StageState.FAILED)
+    assert (pipeline.due_hosts(at=at), world.drain(at=at)) == ([], pipeline.Drained())
+    world.says(given, answer(FACT))
+    send_again(part, by="ada")
+    assert world.drain(at=at) == pipeline.Drained(done=1)
+
+
+def test_a_part_that_is_asked_about_at_this_moment_is_not_sent_again(world):
+    part = world.add(turns((USER, ASKED), (AGENT, "Done.")), "[1, 2]")
+    world.drain(at=AT)
+    part.stages.filter(name="call").update(state=StageState.RUNNING)
+    with pytest.raises(Conflict):
+        send_again(part, by="ada")
+
+
 def test_a_transcript_that_is_gone_fails_its_part_with_the_reason(world):
     part = world.add(PartTurns(missing="the file is gone"), None)
     assert world.drain() == pipeline.Drained(failed=1)

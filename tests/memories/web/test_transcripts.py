@@ -245,6 +245,26 @@ def test_a_failed_part_is_sent_again_by_an_operator_from_the_stage_that_failed(o
     assert "This part has not failed" in operating.post(f"{address}/parts/1/again", follow=True).content.decode()
 
 
+def test_a_part_whose_answer_cannot_be_read_is_a_state_of_its_own_and_is_observed_again(operating):
+    why = "the observer's answer cannot be read: the answer is empty"
+    until = timezone.now() + timedelta(hours=4, minutes=1)
+    part = part_with_stages(
+        at=StageName.CALL, state=PartState.UNREADABLE, problem=why, not_before=until, stage="waiting"
+    )
+    other, address = PartFactory(state=PartState.DONE), f"/transcripts/{part.transcript_id}"
+    assert shown(operating, "state=unreadable") == [part.transcript_id]
+    assert shown(operating, "state=done") == [other.transcript_id]
+    assert (shown(operating, "state=waiting"), shown(operating, "state=failed")) == ([], [])
+    assert "The observer's answer could not be read" in words_of(operating.get("/transcripts").content.decode())
+    text = words_of(operating.get(address).content.decode())
+    assert f"Call is tried again in 4 hours . {why} Observe again" in text
+    assert "Nothing to keep" not in text and "nothing that is worth remembering" not in text
+    said = operating.post(f"{address}/parts/1/again", follow=True).content.decode()
+    assert "Part 1 waits again" in said
+    part.refresh_from_db()
+    assert (part.state, part.stages.get(name="call").not_before) == (PartState.WAITING, None)
+
+
 def test_a_viewer_is_not_offered_to_send_a_part_again_and_may_not(viewer):
     part = part_with_stages(at=StageName.PARSE, stage=StageState.FAILED, state=PartState.FAILED)
     address = f"/transcripts/{part.transcript_id}"

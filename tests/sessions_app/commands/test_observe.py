@@ -45,18 +45,68 @@ def answered(*arguments: object) -> dict:
 
 
 @pytest.fixture
-def said(recordings, tmp_path):  # noqa: F811
-    """The observer's answer to `LINES`, recorded by what it would be asked."""
+def asked(tmp_path):
+    """What the observer is asked about `LINES`."""
     other = write(tmp_path / "recording", *LINES)
     see(other, arrived_by="command")
     text = message(prepare(turns_of(TranscriptPart.objects.get())).text, project="", agent="")
     Transcript.objects.all().delete()
-    recordings.say("observer", INSTRUCTIONS, text, answer(FACT))
+    return text
+
+
+@pytest.fixture
+def said(asked, recordings):  # noqa: F811
+    """The observer's answer to `LINES`."""
+    recordings.say("observer", INSTRUCTIONS, asked, answer(FACT))
 
 
 @pytest.fixture(autouse=True)
 def observing(settings):
     settings.CLAUDEOPS_OBSERVE = True
+
+
+UNREADABLE = {
+    "no JSON and no tags": "Here is what I saw: a volume, and a snapshot.",
+    "JSON that is cut off": '{"observations": [{"narrative": "The photos volume',
+    "an array of another shape": '["The photos volume is unmounted before a snapshot is taken"]',
+    "an empty answer": "",
+    "a refusal": "I'm sorry, there is nothing I can help with.",
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_an_answer_that_cannot_be_read_does_not_lose_the_session(asked, recordings, tmp_path, kind):  # noqa: F811
+    path = write(tmp_path, *LINES)
+    recordings.say("observer", INSTRUCTIONS, asked, UNREADABLE[kind])
+    code, out, _ = run(path, "--yes")
+    assert code == 1
+    assert "Observed: 0 of 1 parts, 0 facts." in out and "Not observed: 1 part." in out
+    assert "A part waits at the stage call: " in out and ("cannot be read" in out or "is empty" in out)
+    assert TranscriptPart.objects.get().state == "unreadable"
+    recordings.say("observer", INSTRUCTIONS, asked, answer(FACT))
+    out = run(path, "--dry-run")[1]
+    assert (
+        "Parts that failed, or whose answer could not be read, to be observed again: 1." in out and "in 1 call" in out
+    )
+    assert TranscriptPart.objects.get().state == "unreadable"
+    assert (run(path)[0], ModelCall.objects.exclude(outcome="unreadable").count() < 2) == (1, True)  # nobody agreed
+    code, out, _ = run(path, "--yes")
+    assert (code, "Observed: 1 of 1 parts, 1 fact" in out) == (0, True), out
+    assert Memory.objects.get().observation == "The photos volume is unmounted before a snapshot is taken"
+
+
+def test_a_fenced_answer_in_json_is_read(asked, recordings, tmp_path):  # noqa: F811
+    fact = {
+        "text": "The photos volume is unmounted before a snapshot",
+        "gate": "allow",
+        "confidence": 0.9,
+        "category": "operations",
+    }
+    recordings.say(
+        "observer", INSTRUCTIONS, asked, f"```json\n{json.dumps({'observations': [{'facts': [fact]}]})}\n```"
+    )
+    assert run(write(tmp_path, *LINES), "--yes")[0] == 0
+    assert Memory.objects.get().observation == fact["text"]
 
 
 def test_it_observes_a_transcript_once_and_says_what_came_of_it(said, tmp_path):

@@ -1,6 +1,7 @@
 """A trace says where a piece of knowledge ended: one test for each place."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
@@ -11,21 +12,28 @@ from memories.lifecycle import verbs
 from memories.lifecycle.erase import erase_all
 from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.sweep import sweep
-from memories.models import Memory, Verdict
+from memories.models import Memory, Transcript, TranscriptPart, Verdict
+from memories.models.memory import ANY_AGENT
+from memories.recall.filters import Filters
 from memories.store import Provenance, Statement, remember
 from sessions_app import receipts
 from sessions_app.errors import SessionNotFound
 from sessions_app.models import LogEntry, LogKind
 from sessions_app.trace import report, trace
+from sessions_app.trace.observed import PRIVATE
 from sessions_app.trace.steps import End, Name, Outcome
+from sessions_app.transcripts.arrivals import see
 from tests.support.factories import (
     AgentFactory,
+    FactFactory,
     GateDecisionFactory,
     MemoryFactory,
     ProjectFactory,
     ProposalEvidenceFactory,
+    SegmentFactory,
     SessionFactory,
 )
+from tests.support.transcripts import says, typed, write
 
 pytestmark = pytest.mark.django_db
 
@@ -432,3 +440,64 @@ def test_control_characters_of_a_log_reach_no_terminal():
     found = trace(TEXT)
     assert found.end is End.MALFORMED
     assert not {"\x1b", "\x07"} & set(report.text_of(found))
+
+
+def test_what_an_observed_session_said_is_found_with_where_and_why_it_was_not_kept(settings, tmp_path, subtests):
+    settings.CLAUDEOPS_OBSERVE = True
+    text = "Never restart the billing service between nine and eleven"
+    hidden = "The tunnel password of the nursery is written on the fridge"
+    lines = [
+        typed(f"Please remember.\n{text}."),
+        says("The label printer needs a blank page first."),
+        typed(f"<private>{hidden}</private>"),
+    ]
+    row = see(write(tmp_path, *lines), arrived_by="command", ended=True)
+    part = row.parts.get()
+    part.stages.filter(name="prepare").update(state="done")
+
+    def ended(asked=text):
+        found = trace(asked)
+        assert found.end is End.NOT_KEPT, found.sentence
+        step = found.steps[0]
+        assert (step.outcome, step.seen.link.name, step.seen.link.args) == (Outcome.ENDED, "transcript", (row.pk,))
+        assert row.source_name in step.seen.text
+        return f"{found.sentence} {step.seen.text} {step.seen.note}"
+
+    with subtests.test("it waits"):
+        assert "part 1 is waiting" in ended() and f"A person typed it in {row.source_name}" in ended()
+        assert "The agent said it" in ended("label printer needs a blank page first")
+    with subtests.test("the answer cannot be read"):
+        part.stages.filter(name="call").update(problem="the observer's answer cannot be read: the answer is empty")
+        TranscriptPart.objects.update(state="unreadable")
+        assert "part 1 is unreadable: the observer's answer cannot be read: the answer is empty." in ended()
+    part.stages.update(state="done", problem="")
+    TranscriptPart.objects.update(state="done")
+    with subtests.test("the observer found nothing"):
+        assert "the observer found nothing to remember in it (part 1)" in ended()
+    with subtests.test("what it answered was dropped"):
+        TranscriptPart.objects.update(unread=[f"segment 1, fact 1: it is longer than 2,000 characters: {text}"])
+        assert "could not be read: segment 1, fact 1: it is longer than 2,000 characters" in ended()
+        TranscriptPart.objects.update(unread=[], answer=f"Well.\n{text}")
+        assert "the observer's answer says it, but it was kept as no fact" in ended()
+    with subtests.test("a fact of it was not stored"):
+        FactFactory(segment=SegmentFactory(part=part), text=text, outcome="discarded", reason="it repeats what we told")
+        assert "the observer made a fact of it, which was discarded: it repeats what we told." in ended()
+    with subtests.test("a private passage is not quoted"):
+        assert PRIVATE in ended(hidden) and "fridge" not in ended(hidden)
+    with subtests.test("the file is gone"):
+        Path(row.path).unlink()
+        assert "The observer answered it" in ended()
+        assert trace("The label printer needs a blank page first").end is End.NEVER_WRITTEN
+    with subtests.test("another project may not see it, and who may not see transcripts neither"):
+        assert trace(text, scope=Filters(project=ProjectFactory().pk, agent=ANY_AGENT)).end is End.NEVER_WRITTEN
+        assert trace(text, with_transcripts=False).end is End.NEVER_WRITTEN
+
+
+def test_what_stands_behind_the_observed_part_of_a_transcript_is_said_to_be_to_come(settings, tmp_path):
+    settings.CLAUDEOPS_OBSERVE = True
+    row = see(write(tmp_path, typed("Hello there."), says("Good morning.")), arrived_by="command", ended=True)
+    write(tmp_path, typed("Hello there."), says("Good morning."), typed("The lift is inspected in May."))
+    found = trace("The lift is inspected in May")
+    assert (found.end, "does not reach so far yet" in found.sentence) == (End.NOT_KEPT, True)
+    Transcript.objects.filter(pk=row.pk).update(host="elsewhere")
+    assert trace("The lift is inspected in May").end is End.NEVER_WRITTEN

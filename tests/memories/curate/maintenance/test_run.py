@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from memories.curate.maintenance import begin_by_hand, dry_run, go_on, maintain_due, maintain_now, undo, undo_until
@@ -13,6 +14,7 @@ from memories.lifecycle import verbs
 from memories.models import (
     Change,
     Disagreement,
+    Embedding,
     Inactive,
     MaintenanceRun,
     Memory,
@@ -24,6 +26,7 @@ from memories.models.recalled import Recalled
 from memories.recall import log
 from tests.memories.curate.maintenance.house import AT, SAME, dump, fill, knowledge
 from tests.support.factories import MemoryFactory
+from tests.support.models_http import embedded_by
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -86,6 +89,12 @@ def test_a_run_out_of_time_is_gone_on_with():
     assert MaintenanceRun.objects.count() == 1
 
 
+@pytest.fixture
+def model(settings):
+    with embedded_by(settings) as (_, model):
+        yield model
+
+
 class TestDuplicates:
     def two(self, **second):
         one = MemoryFactory(observation=SAME, updated_at=AT)
@@ -120,6 +129,61 @@ class TestDuplicates:
         self.two(agent="homelab-watch")
         maintain_due(at=AT)
         assert Memory.objects.filter(active=True).count() == 2
+
+    def pair(self, model, text, other, **second):
+        """Two confirmed memories that were written while no vectors were there, and got them later."""
+        given = {"confirmed_at": AT, "updated_at": AT, "service": None, "category": "timing"}
+        one = MemoryFactory(**given, observation=text)
+        two = MemoryFactory(**{**given, "observation": other, **second})
+        vectors = np.zeros((2, model.dimensions), dtype="<f4")
+        vectors[0, 0], vectors[1, 0], vectors[1, 1] = 1, 0.97, (1 - 0.97**2) ** 0.5
+        for memory, vector in zip((one, two), vectors, strict=True):
+            Embedding.objects.create(memory=memory, model=model, vector=vector.tobytes(), content_hash="")
+        return one, two
+
+    @pytest.mark.parametrize(
+        "second",
+        [{}, {"category": "behavior"}, {"service": "proxy"}, {"service": "proxy", "category": "maintenance"}],
+        ids=str,
+    )
+    def test_two_of_one_meaning_that_no_vectors_compared_when_they_were_written_are_found(self, model, second):
+        one, two = self.pair(
+            model,
+            "The proxy reloads its certificates on Sundays",
+            "The proxy reloads its certificates every Sunday",
+            **second,
+        )
+        done = maintain_due(at=AT)
+        assert done.state == "done"
+        if second:
+            asked = Disagreement.objects.get()
+            assert (asked.older_id, asked.newer_id, asked.kind) == (one.pk, two.pk, "duplicate")
+            assert asked.evidence["cosine"] >= 0.93
+            maintain_due(at=AT + timedelta(days=1))
+            assert Disagreement.objects.count() == 1
+        assert Memory.objects.filter(active=True).count() == (2 if second else 1)
+
+    @pytest.mark.parametrize(
+        ("other", "second"),
+        [
+            ("The proxy reloads its certificates every Sunday", {"agent": "other"}),
+            ("The proxy reloads its certificates every Sunday", {"service": "mail", "taxonomy": "project"}),
+            ("The mail server reloads its certificates on Sundays", {"category": "behavior"}),
+            ("The proxy never reloads its certificates on Sundays", {"category": "behavior"}),
+        ],
+        ids=str,
+    )
+    def test_another_fact_of_another_category_stays_without_a_question(self, model, other, second):
+        self.pair(model, "The proxy reloads its certificates on Sundays", other, **second)
+        maintain_due(at=AT)
+        assert Memory.objects.filter(active=True).count() == 2
+        assert not Disagreement.objects.filter(kind="duplicate").exists()
+
+    def test_one_text_of_two_services_is_two_facts(self, model):
+        self.pair(model, "Needs a minute after a restart", "Needs a minute after a restart", service="mail")
+        Memory.objects.filter(service=None).update(service="proxy")
+        maintain_due(at=AT)
+        assert not Disagreement.objects.exists() and Memory.objects.filter(active=True).count() == 2
 
     def test_the_sweep_goes_on_where_the_last_night_ended(self, monkeypatch):
         monkeypatch.setattr(steps_module.duplicates, "LOOKED_AT", 2)

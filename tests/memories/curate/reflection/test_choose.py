@@ -9,46 +9,47 @@ import pytest
 from django.db import connection
 
 from memories.curate.reflection import choose as module
-from memories.curate.reflection.choose import OVERLAP, choose, section_of
+from memories.curate.reflection.choose import choose, news, note_shown, section_of
 from memories.models import Reflection
 from tests.memories.curate.reflection.conftest import AT, observed
-from tests.support.factories import MemoryFileFactory
+from tests.support.factories import MemoryFileFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 
 
+def reflected(file, ids, *, until, state="done"):
+    """A reflection that has shown these, or has failed."""
+    row = Reflection.objects.create(
+        file=file, number=file.reflections.count() + 1, state=state, until=until, done_at=until, observations=ids
+    )
+    if state == "done":
+        note_shown(row)
+
+
 @pytest.mark.parametrize("seed", range(12))
-def test_each_observation_is_shown_once_however_late_it_is_committed(seed, monkeypatch):
+def test_each_observation_is_shown_once_however_late_it_is_made(seed, monkeypatch):
     chance = random.Random(seed)
     monkeypatch.setattr(module, "fitting", lambda seen: min(len(seen), chance.randint(1, 5)))
-    file, at, number = MemoryFileFactory(), AT, 0
+    file, at = MemoryFileFactory(), AT
     wanted: set[int] = set()
     shown: list[int] = []
     for step in range(60):
         if step < 30:
             for _ in range(chance.randint(0, 5)):
-                late = timedelta(seconds=chance.choice([0, 0, 1, 59, OVERLAP.total_seconds() - 1]))
+                late = timedelta(seconds=chance.choice([0, 1, 59, 3600, 86_400, 30 * 86_400]))
                 wanted.add(observed(f"Host h{len(wanted)} has a disk.", at=at - late).pk)
         choice = choose(None, file, at)
         if choice.memories and (step >= 30 or chance.random() < 0.7):
-            number += 1
             ids = [one.pk for one in choice.memories]
-            shown += ids
             state = "failed" if chance.random() < 0.1 else "done"
-            if state == "failed":
-                shown = shown[: -len(ids)]
-            Reflection.objects.create(
-                file=file, number=number, state=state, since=choice.since, until=at, done_at=at, observations=ids
-            )
+            shown += ids if state == "done" else []
+            reflected(file, ids, until=at, state=state)
         at += timedelta(seconds=chance.choice([0, 1, 60, 600, 3600]))
     while (choice := choose(None, file, at)).memories:
-        number += 1
         ids = [one.pk for one in choice.memories]
         shown += ids
-        Reflection.objects.create(
-            file=file, number=number, state="done", since=choice.since, until=at, done_at=at, observations=ids
-        )
-        assert number < 500
+        reflected(file, ids, until=choice.until)
+        assert file.reflections.count() < 500
     assert len(shown) == len(set(shown))
     assert set(shown) == wanted
 
@@ -62,10 +63,19 @@ def test_observations_of_one_moment_are_not_lost_where_a_message_ends(monkeypatc
         choice = choose(None, file, AT + timedelta(hours=number))
         ids = [one.pk for one in choice.memories]
         shown += ids
-        Reflection.objects.create(
-            file=file, number=number, state="done", since=choice.since, until=choice.until, observations=ids
-        )
+        reflected(file, ids, until=choice.until)
     assert sorted(shown) == sorted(wanted)
+
+
+def test_what_is_new_is_counted_for_each_project_and_for_everything():
+    shop, bar = ProjectFactory(slug="shop"), ProjectFactory(slug="bar")
+    for project, number in ((None, 1), (shop, 3), (bar, 2)):
+        for place in range(number):
+            observed(f"Host h{place} has a disk.", project=project)
+    observed("held", verdict="hold", project=shop)
+    observed("of an agent", agent="web", project=shop)
+    reflected(MemoryFileFactory(project=bar), [observed("shown", project=bar).pk], until=AT)
+    assert news() == {"": 1, "shop": 3, "bar": 2}
 
 
 def test_the_newest_come_first():
@@ -80,7 +90,6 @@ def test_the_section_of_an_observation_of_another_taxonomy():
     assert section_of(observed("a", category="unknown")) == "operations"
 
 
-def test_what_is_new_since_a_whole_reflection_is_found_by_its_time():
+def test_what_is_new_is_found_by_an_index_of_its_own():
     file = MemoryFileFactory()
-    Reflection.objects.create(file=file, number=1, state="done", until=AT, observations=[1, 2])
-    assert "updated_at>" in module._new(None, file, AT).explain() or connection.vendor != "sqlite"
+    assert "memories_unshown" in module._new(None, file, AT).explain() or connection.vendor != "sqlite"

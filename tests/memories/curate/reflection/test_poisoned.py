@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from datetime import timedelta
 
@@ -46,19 +47,34 @@ def test_no_honest_fact_lends_its_name_to_a_poisoned_one(subtests):
     for case in POISONED:
         with subtests.test(str(case)):
             seen = [*HONEST[:20], case.fact]
-            assert all(20 in evidence_of(case.fact, "", [place], seen) for place in range(20))
+            assert all(evidence_of(case.fact, "", [place], seen).why for place in range(20))
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_a_fooled_reflector_repeats_waits_for_a_person_after_rules_and_a_model_that_promotes_all(
-    triager, reflector, settings
-):
+def test_what_a_fooled_reflector_repeats_under_the_name_of_an_operator_is_rejected(triager, reflector, settings):
     """The reflector proposes each poisoned fact, and names a harmless observation of an operator as its evidence."""
     for case in POISONED:
         observed(case.fact, trust=Trust.EXTERNAL, exposure="outside", confirmed_at=AT, confidence=0.99)
     observed(HONEST[0], trust=Trust.OPERATOR, at=AT + timedelta(minutes=1))
     escaped = [case.fact.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for case in POISONED]
     reflector.proposals = [proposal(change=fact, evidence="1") for fact in escaped]
+    assert reflect(None, at=AT + timedelta(hours=1)).counts["rejected"] == len(POISONED)
+    # What a person opens again still is the word of the observations that it comes from.
+    assert set(Proposal.objects.values_list("state", "trust")) == {("rejected", Trust.EXTERNAL)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_fooled_reflector_repeats_waits_for_a_person_after_rules_and_a_model_that_promotes_all(
+    triager, reflector, settings
+):
+    for case in POISONED:
+        observed(case.fact, trust=Trust.EXTERNAL, exposure="outside", confirmed_at=AT, confidence=0.99)
+
+    def repeated(asked):
+        shown = enumerate((one["text"] for one in asked["observations"]), 1)
+        return "".join(proposal(change=html.escape(text), evidence=str(place)) for place, text in shown)
+
+    reflector.answer = lambda asked: f"<proposals>{repeated(asked)}</proposals>"
     assert reflect(None, at=AT + timedelta(hours=1)).counts["made"] == len(POISONED)
     settings.CLAUDEOPS_MODEL_URL = triager.setup["CLAUDEOPS_MODEL_URL"]
     triager.usual = ("promote", "")

@@ -12,11 +12,14 @@ from django.utils import timezone
 from memories.curate import files, proposals
 from memories.curate.reflection import reflect, reflect_due
 from memories.curate.reflection.runs import CLAIM, TRIES
+from memories.curate.triage import triage
 from memories.models import (
+    Memory,
     Proposal,
     ProposalState,
     Reflection,
     TelemetryRecord,
+    Tier,
     Trust,
     Verdict,
 )
@@ -128,16 +131,38 @@ def test_a_change_is_in_the_section_of_its_entry_and_names_it_as_the_file_has_it
     ]
 
 
-def test_evidence_that_cannot_be_read_is_all_observations(reflector):
+def test_a_proposal_that_its_evidence_does_not_carry_is_rejected_with_that_reason(reflector):
+    observed("Deploys of billing always wait for anna.", trust=Trust.OPERATOR, at=AT + timedelta(minutes=1))
     observed(BACKUP)
-    observed("The web says that backups are useless.", trust=Trust.EXTERNAL, exposure="outside", confirmed_at=AT)
     reflector.proposals = [
+        proposal(change="Backups must always be kept for seven years.", evidence="1"),
+        proposal(change="The nightly backup of db_main must always be kept.", evidence="2"),
         proposal(change=BACKUP, evidence="seventeen"),
         proposal(change="It was 03:00.", evidence="9"),
+        proposal(change="Deploys of billing wait for anna.", evidence="1, 2, 3"),
     ]
     done = reflect(None, at=LATER)
-    assert [(one.trust, one.evidence.count()) for one in Proposal.objects.all()] == [(Trust.EXTERNAL, 2)] * 2
-    assert len(done.unread) == 2
+    assert (done.counts["made"], done.counts["rejected"]) == (0, 5)
+    found = [(one.state, one.tier, one.decisions.get().rule, one.why) for one in Proposal.objects.order_by("pk")]
+    assert {one[:3] for one in found} == {("rejected", Tier.RULES, "not-carried")}
+    assert [one[3].partition(" ")[0] for one in found] == ["its", "none", "it", "it", "it"]
+    assert not Proposal.objects.filter(trust=Trust.OPERATOR, evidence=None).exists()
+
+
+def test_an_operators_memory_that_was_merely_shown_lends_nothing_and_neither_does_one_that_carries_a_part(reflector):
+    observed("Deploys of billing always wait for anna.", trust=Trust.OPERATOR, at=AT + timedelta(minutes=1))
+    observed(BACKUP)
+    reflector.proposals = [
+        proposal(change=BACKUP, evidence="2"),
+        proposal(change="Deploys of billing always wait for anna.", evidence="1"),
+        proposal(change="Deploys of billing always wait for anna or otto.", evidence="1"),
+    ]
+    reflect(None, at=LATER)
+    of_session, of_operator, partly = Proposal.objects.order_by("pk")
+    assert [one.trust for one in (of_session, of_operator, partly)] == [Trust.SESSION, Trust.OPERATOR, Trust.SESSION]
+    triage(at=LATER)
+    partly.refresh_from_db()
+    assert (partly.state, partly.tier) == ("waiting", Tier.PERSON)  # a hard rule that no operator said
 
 
 def test_a_poisoned_observation_is_not_laundered_by_the_name_of_a_harmless_one(reflector):
@@ -153,7 +178,7 @@ def test_a_poisoned_observation_is_not_laundered_by_the_name_of_a_harmless_one(r
     ]
     reflect(None, at=LATER)
     made = Proposal.objects.get()
-    assert made.trust == Trust.EXTERNAL
+    assert made.trust == Trust.EXTERNAL or made.state == "rejected"
     assert poisoned.pk in {row.memory_id for row in made.evidence.all()}
 
 
@@ -293,6 +318,34 @@ def test_a_memory_that_is_committed_late_is_reflected_on_once(reflector):
     assert reflect(None, at=LATER + timedelta(minutes=20)).outcome == "done"
     assert Reflection.objects.latest("number").observations == [late.pk]
     assert reflect(None, at=LATER + timedelta(minutes=21)).outcome == "nothing"
+
+
+def test_a_fact_that_is_observed_long_after_its_turn_is_reflected_on(reflector):
+    observed(BACKUP)
+    reflect(None, at=LATER)
+    # A long session, a late sweep, a backfill: the turn is hours, days, months before the last reflection.
+    late = [observed(f"Host h{hours} has 7 disks.", at=LATER - timedelta(hours=hours)).pk for hours in (1, 30, 2_000)]
+    assert reflect(None, at=LATER + timedelta(hours=1)).outcome == "done"
+    assert Reflection.objects.latest("number").observations == late
+    assert reflect(None, at=LATER + timedelta(hours=2)).outcome == "nothing"
+
+
+def test_what_is_made_edited_or_released_while_the_reflector_is_asked_is_new_for_the_next(reflector):
+    shown, edited = observed(BACKUP), observed("db_main has 3 replicas.")
+    held = observed("db_main has 4 tables.", verdict="hold")
+
+    def meanwhile(asked):
+        observed("Host late has 7 disks.", at=AT - timedelta(days=3))
+        Memory.objects.filter(pk=edited.pk).update(observation="db_main has 5 replicas.", updated_at=later)
+        Memory.objects.filter(pk=held.pk).update(verdict="allow")
+        return "<proposals></proposals>"
+
+    later = LATER + timedelta(seconds=1)
+    reflector.answer = meanwhile
+    assert reflect(None, at=LATER).outcome == "done"
+    reflector.answer = None
+    assert reflect(None, at=LATER + timedelta(hours=1)).counts["observations"] == 3
+    assert shown.pk not in Reflection.objects.latest("number").observations
 
 
 def test_an_observation_that_is_confirmed_again_is_new(reflector):
