@@ -209,6 +209,7 @@ def _memory(line: Line, project: Project | None) -> Memory:
         category=line.category,
         observation=line.text,
         confidence=CONFIDENCE.get(line.trust, LOWEST_CONFIDENCE),
+        tier=0,
         source=Source.HUMAN if is_person else Source.LEARNING,
         trust=line.trust,
         created_at=line.at,

@@ -372,6 +372,7 @@ def _new(packed: PackedMemory, project: Project, there: Provenance, at: datetime
         tags=_value(packed, "tags"),
         confidence=fields.checked_confidence(packed.confidence),
         persistent=packed.persistent,
+        tier=0,
         source=Source.IMPORT,
         verdict=Verdict.HOLD if held else Verdict.ALLOW,
         verdict_reason=held[:500],

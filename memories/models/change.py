@@ -57,6 +57,7 @@ class Listed(models.TextChoices):
     APPROVED = "approved", "approved"
     MERGED = "merged", "merged"
     SUPERSEDED = "superseded", "superseded"
+    CREDITED = "credited", "credited by a session's outcome"
     RESTORED = "restored", "restored"
     DELETED = "deleted", "deleted"
 

@@ -252,7 +252,7 @@ class Memory(models.Model):
         related_name="memories",
         help_text="The session that found it out; empty = made by a person.",
     )
-    tier = models.PositiveSmallIntegerField(default=0, db_default=0, help_text="0 = the operator.")
+    tier = models.PositiveSmallIntegerField(default=1, db_default=1, help_text="0 = the operator.")
     # A raw INSERT was typed by nobody in a form: it is trusted as an import.
     source = models.CharField(max_length=16, default=Source.HUMAN, db_default=Source.IMPORT, choices=Source.choices)
     verdict = models.CharField(max_length=8, default=Verdict.ALLOW, db_default=Verdict.ALLOW, choices=Verdict.choices)

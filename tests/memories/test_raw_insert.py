@@ -35,7 +35,7 @@ def test_it_reads_as_any_other_memory():
         assert (memory.uuid.version, memory.uuid.variant) == (4, "specified in RFC 4122")
         assert before < memory.created_at <= timezone.now()
         assert before < memory.updated_at <= timezone.now()
-        assert (memory.taxonomy, memory.confidence, memory.active) == ("ops", 0.7, True)
+        assert (memory.taxonomy, memory.tier, memory.confidence, memory.active) == ("ops", 1, 0.7, True)
         assert (memory.verdict, memory.source, memory.tags) == (Verdict.ALLOW, Source.IMPORT, [])
     assert first.uuid != second.uuid
     assert Memory.objects.get(uuid=first.uuid) == first

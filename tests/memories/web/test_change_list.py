@@ -14,7 +14,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.models import MemoryChange
+from memories.models import Change, MemoryChange
 from memories.queries import change_filters
 from tests.sessions_app.people import person
 from tests.support.factories import MemoryFactory, SessionFactory
@@ -50,6 +50,15 @@ def test_a_change_is_one_sentence_with_its_memory_and_the_confidence_before_and_
     assert "0.70 → 0.80" in text
     assert f'href="/memories/{memory.pk}#change-{made.pk}"' in html
     assert "<b>dump" not in html
+
+
+def test_every_kind_of_change_has_a_row_a_filter_and_a_line_in_the_file(signed_in):
+    made = {kind: change(kind).pk for kind in Change.values}
+    assert set(shown(signed_in, "size=25")) == set(made.values())
+    for one in MemoryChange.objects.all():
+        assert one.pk in shown(signed_in, f"kind={one.listed_as}"), one.kind
+    lines = b"".join(signed_in.get("/memories/changes?format=csv").streaming_content)
+    assert len(lines.splitlines()) == len(made) + 1
 
 
 def test_what_a_deleted_memory_said_is_read_from_its_change(signed_in):
