@@ -50,9 +50,13 @@ def told(request: HttpRequest, pk: int) -> HttpResponse:
 def preview(request: HttpRequest) -> HttpResponse:
     """Show what the next session would be told, and how that differs from the last one (or from `session`).
 
-    What is not given is taken from the agent, then from the last session.
+    What is not given is taken from the agent, then from the last session. An agent that was chosen in the form of
+    another one (`of`) sets its own project and tier.
     """
-    form = PreviewForm(request.GET)
+    asked = request.GET.copy()
+    if asked.get("of", asked.get("agent")) != asked.get("agent"):
+        asked["project"] = asked["tier"] = ""
+    form = PreviewForm(asked)
     if not form.is_valid():
         return _preview(request, form, None, status=422)
     given = form.cleaned_data
@@ -70,12 +74,12 @@ def preview(request: HttpRequest) -> HttpResponse:
         beside = preview_of.last_told(
             tier=tier,
             project_id=project.pk if project else None,
-            any_project="project" not in request.GET,
+            any_project="project" not in asked,
             agent=agent.slug if agent else None,
         )
     if beside and "agent" not in request.GET:
         agent = beside.agent
-    if beside and "project" not in request.GET:
+    if beside and given["agent"] is None and "project" not in asked:
         project = beside.project
     task = beside.task if beside and "task" not in request.GET else given["task"]
     at = timezone.now()
@@ -111,6 +115,7 @@ def _preview(
     *,
     status: int = 200,
 ) -> HttpResponse:
-    context = {"form": form, "preview": found, "composed": composed, "query": form.query()}
+    of = form.data.get("of", form.data.get("agent", ""))
+    context = {"form": form, "of": of, "preview": found, "composed": composed, "query": form.query()}
     template = "sessions/_preview.html" if _inside(request) else "sessions/preview.html"
     return render(request, template, context, status=status)

@@ -392,6 +392,43 @@ def test_an_agent_brings_its_tier_and_project_and_its_own_last_session(viewer):
     assert '<option value="2" selected>' in html
 
 
+def test_an_agent_that_is_chosen_in_the_form_sets_project_and_tier(viewer):
+    media, shop = ProjectFactory(slug="media"), ProjectFactory(slug="shop")
+    AgentFactory(slug="watch", tier=3, project=media)
+    keeper = AgentFactory(slug="keeper", tier=2, project=shop)
+    AgentFactory(slug="rover", tier=1, project=None)
+    inject(SessionFactory(agent=keeper, tier=3, project=media), at=NOW)  # not with the project and tier of its agent
+
+    def fields(html: str) -> dict[str, str]:
+        form = html.partition('class="fields preview-form"')[2].partition("</form>")[0]
+        found = dict(re.findall(r'<input[^>]* name="(\w+)"(?:[^>]*? value="([^"]*)")?', form))
+        for name, options in re.findall(r'<select name="(\w+)".*?>(.*?)</select>', form, re.DOTALL):
+            chosen = re.search(r'value="([^"]*)" selected', options)
+            found[name] = chosen[1] if chosen else ""
+        return found
+
+    def change(shown: dict[str, str], **chosen: str) -> dict[str, str]:
+        return fields(viewer.get("/memories/preview", shown | chosen).content.decode())
+
+    def of(shown: dict[str, str]) -> tuple[str, str]:
+        return shown["project"], shown["tier"]
+
+    shown = change({}, agent="watch")
+    assert of(shown) == ("media", "3")
+    shown = change(shown, agent="keeper")
+    assert of(shown) == ("shop", "2")
+    shown = change(shown, project="media", tier="1")  # what a person chooses for the agent stays
+    assert of(shown) == ("media", "1")
+    assert of(change(shown, task="Look")) == ("media", "1")
+    assert of(change(shown, agent="watch", project="shop")) == ("media", "3")
+    assert of(change(change(shown, agent="watch", budget="-1"), budget="")) == ("media", "3")  # it was refused first
+    shown = change(shown, agent="rover")
+    assert of(shown) == ("", "1")
+    assert change(change(shown, agent="watch"), agent="")["project"] == ""
+    assert of(change({}, agent="keeper")) == ("shop", "2")
+    assert of(change({}, agent="keeper", project="media", tier="3")) == ("media", "3")  # an address says so
+
+
 def test_what_is_left_out_is_counted_by_reason_and_leads_to_its_list(viewer):
     memory_of("Known", 0.9)
     memory_of("Held back", 0.9, verdict="hold")
