@@ -39,8 +39,8 @@ class Choice:
     """By what is chosen. The filters all apply; `ids` are numbers of memories and stand alone.
 
     `query` is a text: memories that contain it, and the text itself. `session` is a number: also all that the session
-    wrote. `person` is the name of an account: also the tasks and reasons that it wrote. `short`: look for texts of less
-    than 8 characters, too.
+    wrote. `person` is the name of an account: also the tasks and reasons that it wrote. `short`: look for texts of
+    memories of less than 8 characters, too; a query is looked for at any length.
     """
 
     ids: tuple[int, ...] = ()
@@ -71,7 +71,7 @@ class Choice:
 class Chosen:
     """What is to be forgotten: ids of memories, proposals and segments that say nothing else, sessions, and texts.
 
-    `since` (UTC) is when the first of it was stored; None when that is not known. `person` as in Choice.
+    `since` (UTC) is when the first of it was stored; None when that is not known. `person` and `query` as in Choice.
     """
 
     memories: list[int] = field(default_factory=list)
@@ -79,12 +79,13 @@ class Chosen:
     segments: list[int] = field(default_factory=list)
     sessions: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    query: str = ""
     person: str = ""
     short: bool = False
     since: datetime | None = None
 
     def needles(self) -> Needles:
-        return Needles(self.texts, short=self.short)
+        return Needles(self.texts, short=self.short, query=self.query)
 
     def as_work(self) -> dict[str, Any]:
         return {**asdict(self), "since": self.since and self.since.isoformat()}
@@ -106,11 +107,9 @@ def choose(choice: Choice) -> Chosen:
         raise PurgeError(
             "credential", "The query is a credential; those are masked.", "Run: manage.py secrets scan --mask"
         )
-    if query and not Needles([query], short=choice.short):
-        raise PurgeError("short", "The query has fewer than 8 characters.", "--short looks for it all the same.")
     if choice.session is not None and not Session.objects.filter(pk=choice.session).exists():
         raise PurgeError("session_not_found", f"There is no session {choice.session}.")
-    found = Chosen(memories=_memories(choice, query), person=choice.person, short=choice.short)
+    found = Chosen(memories=_memories(choice, query), query=query, person=choice.person, short=choice.short)
     if choice.session is not None:
         found.sessions = [choice.session]
     found.proposals = _proposals_of(found.memories)
@@ -140,7 +139,7 @@ def _memories(choice: Choice, query: str) -> list[int]:
         rows = rows.filter(pk__in=wrote.exclude(memory=None).values("memory"))
     if not query:
         return list(rows.values_list("pk", flat=True))
-    needles = Needles([query], short=choice.short)
+    needles = Needles([query], query=query)
     for words in needles.searched_by_words or ():
         for word in words:
             rows = rows.filter(observation__icontains=word)

@@ -1,23 +1,94 @@
-"""The plan and the receipt of a purge in words, for a terminal. None of the texts is in them."""
+"""The plan and the receipt of a purge in words. A plan shows the texts; none of them is in a receipt."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from django.apps import apps
+
 from claudeops.lib.cli import table
+from claudeops.purge.choice import Chosen
 from claudeops.purge.run import Plan
+from memories.models import Memory
 from sessions_app.models import Purge
 
-SHORT = "{n:,} {texts} fewer than 8 characters and {are} only removed with their memories; --short looks for them, too."
+SHORT = (
+    "{n:,} {texts} fewer than 8 characters and {are} only removed with their memories; --short, or the box of the "
+    "form, looks for them, too."
+)
 OUTSIDE = "Outside of the data folder, unchanged, a person's own: {names}"
 ELSEWHERE = "Sessions that know it ran on other hosts, whose raw logs stay: {names}"
 COPIES = "BACKUPS from before still hold it: {names}"
 KEPT = "It stays where it is a name or a key: {names}"
+EXAMPLES = "It has fewer than 8 characters and is looked for as a whole word, in these places among others:"
+MOST_TEXTS = 50
+
+PLACES = {
+    "memories": ("Memories", "memories"),
+    "memory_changes": ("History of memories", "memory-changes"),
+    **dict.fromkeys(("injection_receipts", "injected_memories"), ("Prompts of sessions: the memories", "sessions")),
+    **dict.fromkeys(("sessions", "used_memories"), ("Sessions: task, prompt, answer", "sessions")),
+    **dict.fromkeys(("session_log_entries", "sessions/"), ("Logs of sessions", "sessions")),
+    **dict.fromkeys(("events", "service_checks"), ("Events", "events")),
+    **dict.fromkeys(("facts", "segments", "hook_receipts"), ("Sessions of developers", "transcripts")),
+    **dict.fromkeys(("transcripts", "transcript_parts"), ("Sessions of developers", "transcripts")),
+    **dict.fromkeys(("gate_decisions", "agent_captures"), ("Decisions of the gate", "decisions")),
+    **dict.fromkeys(("agent_file_entries", "agent_files"), ("Memory files of agents", "projects")),
+    **dict.fromkeys(("agent_file_conflicts", "agent files, lines"), ("Memory files of agents", "projects")),
+    **dict.fromkeys(("memory_files", "memory_file_commits", "MEMORY.md, entries"), ("MEMORY.md", "memory-file")),
+    **dict.fromkeys(("proposals", "proposal_decisions"), ("Proposals for MEMORY.md", "desk")),
+    **dict.fromkeys(("proposal_evidence", "reflections"), ("Proposals for MEMORY.md", "desk")),
+    "disagreements": ("Disagreements", "desk"),
+    **dict.fromkeys(("recalls", "recall_marks"), ("Questions that were asked", "recall-asked")),
+    "telemetry_records": ("Telemetry", "telemetry"),
+    **dict.fromkeys(("django_q_task", "django_q_ormq"), ("Tasks of the queue", "")),
+}
+"""By table, folder or kind of file: the place in words, and the name of the page that shows it."""
 
 
-def plan_text(plan: Plan) -> str:
-    lines = [f"{_memories(plan.memories)} and {plan.texts:,} texts would be removed:"]
+@dataclass(slots=True)
+class Place:
+    """A place in words: the name of its page, "" for none, how often a text stands there, its columns and files."""
+
+    words: str
+    page: str
+    number: int = 0
+    names: list[str] = field(default_factory=list)
+
+
+def places_of(counts: Mapping[str, int]) -> list[Place]:
+    """Return the places of a plan or a receipt, as people call them."""
+    tables = {model._meta.db_table: str(model._meta.verbose_name_plural) for model in apps.get_models()}
+    found: dict[str, Place] = {}
+    for name, number in counts.items():
+        table, folder = name.split(".")[0], f"{name.split('/')[0]}/"
+        named = PLACES.get(name) or PLACES.get(folder) or (PLACES.get(table) if table in tables else None)
+        words, page = named or (tables.get(table, name).capitalize() if table in tables else f"File {name}", "")
+        place = found.setdefault(words, Place(words, page))
+        place.number += number
+        place.names.append(name)
+    return list(found.values())
+
+
+def texts_of(chosen: Chosen) -> tuple[list[tuple[str, int | None]], int]:
+    """Return the first texts that would go, each with the memory that says it, and how many more there are."""
+    rows = Memory.objects.filter(pk__in=chosen.memories[:MOST_TEXTS]).order_by("pk")
+    said = dict(rows.values_list("observation", "pk"))
+    others = [text for text in chosen.texts if text not in said]
+    found = [*said.items(), *((text, None) for text in others)][:MOST_TEXTS]
+    return found, max(0, len(set(chosen.texts)) - len(found))
+
+
+def plan_text(plan: Plan, chosen: Chosen) -> str:
+    """Return a plan for a terminal. What a short word chooses is shown: it may be more than was meant."""
+    lines = [f"{_memories(plan.memories)} and {plan.texts:,} texts would be removed (--json lists them):"]
+    if chosen.needles().shows_examples:
+        texts, more = texts_of(chosen)
+        lines += [f"  “{text}”" + (f" (memory {pk})" if pk else "") for text, pk in texts]
+        lines += [f"  and {more:,} more"] if more else []
+        lines += [EXAMPLES, *(f"  “{example}”" for example in plan.examples)] if plan.examples else []
     lines += _places(plan.places)
     lines += plan_notes(plan)
     if plan.copies:
@@ -58,7 +129,8 @@ def notes(purge: Purge) -> list[str]:
 def _places(places: Mapping[str, int]) -> list[str]:
     if not places:
         return ["  nothing"]
-    return [table(["place", "number"], [[name, f"{count:,}"] for name, count in places.items()])]
+    rows = [[one.words, f"{one.number:,}", ", ".join(one.names)] for one in places_of(places)]
+    return [table(["place", "number", "columns and files"], rows)]
 
 
 def _notes(

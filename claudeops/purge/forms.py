@@ -17,7 +17,7 @@ class ChoiceForm(forms.Form):
         required=False,
         max_length=1_000,
         label="Text",
-        help_text="Memories that contain it, and the text wherever it stands; 8 characters or more.",
+        help_text="Memories that contain it, and the text wherever it stands; below 8 characters as a whole word.",
     )
     service = forms.CharField(required=False, max_length=64, help_text="general: memories without a service.")
     project = forms.CharField(required=False, max_length=64, help_text="Its slug.")
@@ -26,11 +26,15 @@ class ChoiceForm(forms.Form):
         required=False, min_value=1, max_value=BIGGEST_ID, help_text="Its number: all that it wrote."
     )
     person = forms.CharField(required=False, max_length=150, help_text="The account's name: all that it wrote.")
+    short = forms.BooleanField(
+        required=False, label="Short texts, too", help_text="Texts of memories below 8 characters, as whole words."
+    )
 
     def __init__(self, data: Any = None) -> None:
         super().__init__(data)
-        for field in self.fields.values():
-            field.widget.attrs["class"] = "field"
+        for name, field in self.fields.items():
+            if name != "short":
+                field.widget.attrs["class"] = "field"
 
     def choice(self) -> Choice:
         given = {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}

@@ -60,7 +60,7 @@ class Plan:
 
     `copies` are backups that may hold the texts, `outside` files that are a person's, `elsewhere` other hosts whose
     sessions' logs may hold them, `running` sessions that may write them again, `too_short` the texts that are not
-    looked for, `kept` what stands in names and keys.
+    looked for, `kept` what stands in names and keys, `examples` where a short text stands, as in Needles.
     """
 
     memories: int = 0
@@ -72,6 +72,7 @@ class Plan:
     elsewhere: list[str] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
     too_short: int = 0
+    examples: list[str] = field(default_factory=list)
 
 
 def plan(choice: Choice) -> Plan:
@@ -85,6 +86,7 @@ def plan(choice: Choice) -> Plan:
     in_files = files.scrub(needles, write=False) if needles else files.Files()
     made = _about(chosen, needles)
     made.places, made.kept = _apart(linked.counts(chosen) | found | in_files.counts)
+    made.examples = needles.examples
     return made
 
 
@@ -150,8 +152,8 @@ def drop_old(at: datetime | None = None) -> int:
     return old.exclude(work={}).delete()[0]
 
 
-def _choice_of(purge: Purge) -> Choice:
-    return Choice.of({**purge.chosen, **purge.work})
+def choice_of(purge: Purge) -> Choice:
+    return Choice.of({**purge.chosen, **{name: value for name, value in purge.work.items() if name == "query"}})
 
 
 def count(pk: int) -> None:
@@ -160,11 +162,13 @@ def count(pk: int) -> None:
     if purge is None or "plan" in purge.receipt:
         return
     try:
-        receipt: dict[str, Any] = {"plan": asdict(plan(_choice_of(purge)))}
+        made = asdict(plan(choice_of(purge)))
     except PurgeError as error:
         Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(problem=f"{error} {error.fix}".strip()[:500])
         return
-    Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(receipt=receipt)
+    examples = made.pop("examples")
+    work = purge.work | ({"examples": examples} if examples else {})
+    Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(receipt={"plan": made}, work=work)
 
 
 def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False, at: datetime | None = None) -> Purge:
@@ -184,7 +188,7 @@ def confirm(pk: int, *, by: str, backups: bool = False, force: bool = False) -> 
     purge = Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).first()
     if purge is None:
         raise PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")
-    chosen, receipt = _ready(_choice_of(purge), backups=backups, force=force)
+    chosen, receipt = _ready(choice_of(purge), backups=backups, force=force)
     with transaction.atomic():
         if not Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(by=by[:150], problem=""):
             raise PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")

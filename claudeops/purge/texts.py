@@ -15,7 +15,13 @@ from memories.capture.text import fold
 from memories.lifecycle.forgotten import MARK
 
 SHORTEST = 8
-"""A shorter text stands in many others that have nothing to do with it."""
+"""A shorter text stands in many others that have nothing to do with it: it is looked for as a whole word."""
+BEFORE_WORD = r"(?:(?<!\w)|(?<=\\[nrtfv])|(?<=\\u00[01ab][0-9a-f])|(?<=\\u20[0-9a-f][0-9a-f]))"
+AFTER_WORD = r"(?!\w|\\+u00[c-f][0-9a-f])"
+"""What is no letter or an escape of something else. Scripts of WITHOUT_BLANKS have no such boundaries."""
+WITHOUT_BLANKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]")
+EXAMPLES, AROUND = 20, 60
+"""So many places of a short text are shown before it is removed, with so many characters on both sides."""
 HEAD = 24
 """Characters of the beginning of a text by which a copy that was cut short is known."""
 FEW = 25
@@ -41,6 +47,7 @@ class Needle:
         self.text = fold(text)
         self.head_text = self.text[:HEAD].rstrip()
         self.units = [SPACE if char == " " else _unit(char) for char in self.text]
+        self.is_word = len(self.text) < SHORTEST
 
     @property
     def may_be_cut(self) -> bool:
@@ -70,11 +77,21 @@ class Needle:
     def _compiled(self, compiled: Any) -> tuple[re.Pattern[Any], re.Pattern[Any], list[re.Pattern[Any]]]:
         start = len(self.head_text)
         rest = [compiled(unit) for unit in self.units[start:]] if self.may_be_cut else []
-        return compiled("".join(self.units)), compiled("".join(self.units[:start])), rest
+        before, after = (
+            edge if self.is_word and _has_boundary(char) else ""
+            for edge, char in ((BEFORE_WORD, self.text[:1]), (AFTER_WORD, self.text[-1:]))
+        )
+        return compiled(before + "".join(self.units) + after), compiled("".join(self.units[:start])), rest
 
     def spans(self, text: Any, *, cut_at: int | None = None) -> Iterator[Span]:
         """Yield where it stands in a str or bytes. With `cut_at` a text of that length was cut at its end."""
         is_bytes = isinstance(text, bytes)
+        if is_bytes and self.is_word:  # which bytes are letters only their text says
+            decoded = text.decode("utf-8", "surrogateescape")
+            for span in self.spans(decoded):
+                start, end = (len(decoded[:at].encode("utf-8", "surrogateescape")) for at in span)
+                yield start, end
+            return
         whole, head, rest = self.in_bytes if is_bytes else self.in_text
         ends = set()
         for found in whole.finditer(text):
@@ -96,13 +113,18 @@ class Needle:
 
 
 class Needles:
-    """Texts to find. Those shorter than SHORTEST are left out, unless `short` says that they are meant, too."""
+    """Texts to find. Those shorter than SHORTEST are left out, unless `short` says that they are meant, too.
 
-    def __init__(self, texts: Iterable[str], *, short: bool = False) -> None:
-        least = 1 if short else SHORTEST
+    `query` is one of the texts that is meant in any case. Of a short one `examples` get the places in columns.
+    """
+
+    def __init__(self, texts: Iterable[str], *, short: bool = False, query: str = "") -> None:
         folded = sorted({fold(text) for text in texts}, key=lambda text: (-len(text), text))
-        self.all: Sequence[Needle] = [Needle(text) for text in folded if len(text) >= least]
-        self.too_short = sum(0 < len(text) < least for text in folded)
+        meant = {text for text in folded if text and (short or len(text) >= SHORTEST or text == fold(query))}
+        self.all: Sequence[Needle] = [Needle(text) for text in folded if text in meant]
+        self.too_short = sum(bool(text) for text in folded) - len(meant)
+        self.shows_examples = 0 < len(fold(query)) < SHORTEST
+        self.examples: list[str] = []
 
     def __bool__(self) -> bool:
         return bool(self.all)
@@ -156,6 +178,11 @@ class Needles:
         """Return a value of a column (text, or plain data with texts) with marks in their places, and how many."""
         if isinstance(value, str):
             spans = self.spans(value, cut_at=cut_at)
+            if spans and self.shows_examples and len(self.examples) < EXAMPLES:
+                start, end = spans[0]
+                example = fold(value[max(0, start - AROUND) : end + AROUND])
+                if example not in self.examples:
+                    self.examples.append(example)
             for start, end in reversed(spans):
                 value = value[:start] + MARK + value[end:]
             return value, len(spans)
@@ -193,6 +220,10 @@ class Needles:
 def filled(length: int) -> bytes:
     """Return a mark of so many bytes."""
     return MARK.encode().ljust(length) if length >= len(MARK) else b"*" * length
+
+
+def _has_boundary(char: str) -> bool:
+    return (char.isalnum() or char == "_") and not WITHOUT_BLANKS.match(char)
 
 
 def _unit(char: str) -> str:

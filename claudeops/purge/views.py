@@ -19,8 +19,8 @@ from django_q.tasks import async_task
 from claudeops.lib.detail_page import Band, Figure
 from claudeops.lib.list_page.selection import Selection
 from claudeops.purge import run
-from claudeops.purge.choice import Choice
-from claudeops.purge.describe import notes, plan_notes
+from claudeops.purge.choice import Choice, Chosen, choose
+from claudeops.purge.describe import EXAMPLES, notes, places_of, plan_notes, texts_of
 from claudeops.purge.errors import PurgeError
 from claudeops.purge.forms import ChoiceForm, ConfirmForm
 from memories.errors import MemoriesError
@@ -139,13 +139,18 @@ def _state(found: Purge) -> str:
 def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
     plan = found.receipt.get("plan")
     steps = [(run.WORDS.get(step.name, step.name), step.done_at) for step in found.steps.all()]
+    texts, more_texts = texts_of(_chosen_now(found)) if plan else ([], 0)
     return {
         "purge": found,
         "address": reverse("purge", args=[found.pk]),
         "band": _band(found, plan),
         "plan": plan,
         "form": form,
-        "places": (plan or {}).get("places") if plan else found.receipt.get("removed"),
+        "places": places_of((plan or found.receipt).get("places" if plan else "removed", {})),
+        "texts": texts,
+        "more_texts": more_texts,
+        "examples": found.work.get("examples") if plan else None,
+        "examples_words": EXAMPLES,
         "notes": plan_notes(run.Plan(**plan)) if plan else notes(found),
         "steps": steps,
         "chosen": chosen_words(found),
@@ -157,11 +162,24 @@ def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
     }
 
 
+def _chosen_now(found: Purge) -> Chosen:
+    """Return what a planned purge is about now; nothing when it can be chosen no more."""
+    try:
+        return choose(run.choice_of(found))
+    except (PurgeError, MemoriesError):
+        return Chosen()
+
+
 def chosen_words(found: Purge) -> list[tuple[str, str]]:
-    """Return by what a purge was chosen, for people."""
+    """Return by what a purge was chosen, for people. A text that is removed is kept nowhere."""
     words = []
     for name, value in found.chosen.items():
-        if name == "ids":
+        if name == "query":
+            text = found.work.get("query")
+            words.append(("Text", f"“{text}”" if text else "removed, and not kept"))
+        elif name == "short":
+            words.append(("Short texts", "looked for, too"))
+        elif name == "ids":
             shown = ", ".join(map(str, value[:20])) + (f" and {len(value) - 20:,} more" if len(value) > 20 else "")
             words.append(("Memories", shown))
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, current_user, table
 from claudeops.purge import describe, run
-from claudeops.purge.choice import Choice
+from claudeops.purge.choice import Choice, choose
 from claudeops.purge.errors import PurgeError
 from memories.lifecycle import forgotten
 from memories.lifecycle.projects import find_project
@@ -112,7 +112,9 @@ class Command(MemoryCommand):
         choice = Choice(tuple(dict.fromkeys(memory_of(one).pk for one in ids)), **given)
         if not yes:
             planned = run.plan(choice)
-            return Result({"purged": False, "plan": asdict(planned)}, describe.plan_text(planned))
+            about = choose(choice)
+            data = {"purged": False, "plan": asdict(planned), "texts": about.texts}
+            return Result(data, describe.plan_text(planned, about))
         purge = run.begin(choice, by=by or current_user(), backups=backups, force=force)
         return self._carried_out([purge.pk])
 
@@ -151,7 +153,7 @@ def _of_purge(parser: ArgumentParser) -> None:
     parser.add_argument("--session", type=int, metavar="ID", help="all that a session wrote")
     parser.add_argument("--person", default="", metavar="NAME", help="what a person wrote; the account stays")
     parser.add_argument("--backups", action="store_true", help="also remove the backups that may hold the texts")
-    parser.add_argument("--short", action="store_true", help="also look for texts of less than 8 characters")
+    parser.add_argument("--short", action="store_true", help="also look for memories' texts of less than 8 characters")
     parser.add_argument("--force", action="store_true", help="although a session runs that knows it")
     parser.add_argument("--allow", default="", metavar="TEXT", help="let a purged text be stored again")
     parser.add_argument("--resume", action="store_true", help="go on with what was interrupted")

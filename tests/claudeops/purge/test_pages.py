@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils.html import escape
 from django_q.models import OrmQ
 
 from claudeops import tasks
@@ -17,8 +21,9 @@ from claudeops.purge.choice import Choice
 from claudeops.roles import OPERATOR, set_up_roles
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState
+from sessions_app.runner.launch import folder_of
 from tests.claudeops.purge.house import TEXT, furnish, places_of
-from tests.support.factories import MemoryFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,14 +51,19 @@ def test_a_memory_is_forgotten_from_its_page_on(signed_in):
     assert {row.task["func"] for row in OrmQ.objects.all()} == {"claudeops.tasks.count_purge"}
     tasks.count_purge(purge.pk)
     shown = signed_in.get(address).content.decode()
-    assert "session_log_entries.text" in shown and "Type 1, the number of memories" in shown and "flower" not in shown
+    words = " ".join(unescape(re.sub(r"<[^>]+>", " ", shown)).split())
+    assert f"{TEXT} memory {memory.pk}" in words and "Type 1, the number of memories" in words
+    for place, address_of in (("Logs of sessions", "/sessions"), ("Prompts of sessions: the memories", "/sessions")):
+        assert f'<a href="{address_of}">{place}</a>' in shown
+    assert not re.search(r"sha256|\b[a-z]+_[a-z_]+\b|[a-z]/\*\*/", words)
     assert signed_in.post(address, {"number": "2"}).status_code == 422
     assert Memory.objects.filter(pk=memory.pk).exists()
     assert signed_in.post(address, {"number": "1"}).status_code == 302
     tasks.purge(purge.pk)
     assert Purge.objects.get().state == PurgeState.DONE
     assert places_of() == [] or connection.vendor == "postgresql"
-    assert "What was removed" in signed_in.get(address).content.decode()
+    receipt = signed_in.get(address).content.decode()
+    assert "What was removed" in receipt and "Logs of sessions" in receipt and "flower" not in receipt
     assert signed_in.post(address, {"number": "1"}).status_code == 422
 
 
@@ -83,7 +93,8 @@ def test_a_text_is_forgotten_from_the_page_and_stands_nowhere_afterwards(signed_
     assert purge.chosen["query"].startswith("sha256:") and purge.work == {"query": TEXT}
     tasks.count_purge(purge.pk)
     address = f"/purges/{purge.pk}"
-    assert TEXT not in signed_in.get(address).content.decode()
+    shown = signed_in.get(address).content.decode()
+    assert escape(TEXT) in shown and "sha256" not in shown
     number = Purge.objects.get(pk=purge.pk).receipt["plan"]["memories"]
     assert number >= 1
     assert signed_in.post(address, {"number": str(number)}).status_code == 302
@@ -91,8 +102,36 @@ def test_a_text_is_forgotten_from_the_page_and_stands_nowhere_afterwards(signed_
     done = Purge.objects.get()
     assert (done.pk, done.state, done.work) == (purge.pk, PurgeState.DONE, {}), "the other plan holds the text"
     assert places_of() == [] or connection.vendor == "postgresql"
-    assert signed_in.post("/purges", {"query": "short"}).status_code == 422
+    shown = signed_in.get(address).content.decode()
+    assert "removed, and not kept" in shown and "sha256" not in shown and "flower" not in shown
     assert not Purge.objects.filter(pk=other.pk).exists()
+
+
+def test_a_short_word_is_shown_where_it_stands_and_forgotten_as_a_whole_word(signed_in):
+    session = SessionFactory(response="Call Anna at 8, not Hanna", summary="“anna” knows")
+    stays = [MemoryFactory(observation=text) for text in ("Hanna has the ladder", "The annals are in room 3")]
+    for text in ("Anna has the key", "Ask ANNA", "It is Anna's"):
+        MemoryFactory(observation=text)
+    log = folder_of(session) / "stdout-1.jsonl"
+    log.parent.mkdir(parents=True)
+    lines = [json.dumps({"t": text}, ensure_ascii=False) for text in ("Hanna\nanna\n", "…anna… Änna", "x", "Annaé")]
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    purge = planned(signed_in, query="anna")
+    tasks.count_purge(purge.pk)
+    address = f"/purges/{purge.pk}"
+    shown = unescape(signed_in.get(address).content.decode())
+    for text in ("Anna has the key", "Ask ANNA", "It is Anna's", "Call Anna at 8, not Hanna", "“anna” knows"):
+        assert text in shown
+    assert "as a whole word" in shown and "ladder" not in shown and "annals" not in shown
+    assert signed_in.post(address, {"number": "5"}).status_code == 422
+    assert signed_in.post(address, {"number": "3"}).status_code == 302
+    tasks.purge(purge.pk)
+    assert (Purge.objects.get().state, Purge.objects.get().work) == (PurgeState.DONE, {})
+    assert set(Memory.objects.values_list("pk", flat=True)) == {memory.pk for memory in stays}
+    session.refresh_from_db()
+    assert (session.response, session.summary) == ("Call [purged] at 8, not Hanna", "“[purged]” knows")
+    said = [json.loads(line)["t"] for line in log.read_text(encoding="utf-8").splitlines()]
+    assert said == ["Hanna\n****\n", "…****… Änna", "x", "Annaé"]
 
 
 def test_a_plan_with_a_text_is_forgotten_after_a_day(signed_in):

@@ -221,8 +221,19 @@ def test_a_short_text_goes_with_its_memory_and_elsewhere_when_asked():
     assert not Memory.objects.exists()
 
 
-def test_ids_and_filters_do_not_go_together_and_a_short_query_is_refused():
+def test_a_short_word_is_previewed_and_needs_no_option():
+    MemoryFactory(observation="Anna has the key")
+    stays = MemoryFactory(observation="Hanna has the ladder")
+    SessionFactory(response="Call Anna at 8, not Hanna")
+    code, out, _ = run("memory", "purge", "--query", "anna")
+    assert code == 0 and "“Anna has the key” (memory " in out and "“Call Anna at 8, not Hanna”" in out
+    assert "Sessions: task, prompt, answer" in out and "ladder" not in out
+    assert run("memory", "purge", "--query", "anna", "--yes")[0] == 0
+    assert list(Memory.objects.all()) == [stays]
+    assert Session.objects.get().response == "Call [purged] at 8, not Hanna"
+
+
+def test_ids_and_filters_do_not_go_together():
     memory = furnish()
     assert document("memory", "purge", memory.pk, "--service", "vault")[1]["error"]["code"] == "usage"
-    assert document("memory", "purge", "--query", "pot")[1]["error"]["code"] == "short"
     assert document("memory", "purge", "99999")[1]["error"]["code"] == "memory_not_found"

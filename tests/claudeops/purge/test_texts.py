@@ -49,6 +49,33 @@ def test_short_texts_are_left_out_unless_they_are_meant():
     assert Needles(["proxy"], short=True).removed("a proxy")[0] == f"a {MARK}"
 
 
+def test_a_short_text_is_found_as_a_whole_word_in_text_bytes_and_json():
+    for word, there, not_there in (
+        (
+            "anna",
+            ("Call Anna!", "anna's", "“anna”", "anna-maria", "(anna)", "x\nanna\ny"),
+            ("Hanna", "annals", "Ännanna"),
+        ),
+        ("Ånn", ("…ånn…", "a ånn"), ("ånnk", "éånn")),
+        ("c++", ("C++17", "(c++)"), ("c+",)),
+        ("备份", ("每天备份数据",), ("备", "份")),
+        ("a b", ("a  b", "a\nb"), ("ca b", "a bc")),
+    ):
+        needles = Needles([word, "other"], query=word)
+        assert needles.too_short == 1
+        for text in there:
+            assert needles.removed(text)[1] == 1, text
+            for line in (
+                text.encode(),
+                json.dumps({"t": text}).encode(),
+                json.dumps([text], ensure_ascii=False).encode(),
+            ):
+                assert needles.removed_from_line(line)[1] == 1, line
+        for text in not_there:
+            assert needles.removed(text) == (text, 0)
+            assert needles.removed_from_line(json.dumps({"t": text}).encode())[1] == 0
+
+
 def test_a_thousand_texts_are_found_as_one_is():
     texts = [f"Service number{n} restarts at hour {n} of the night" for n in range(1000)]
     needles = Needles(texts)
