@@ -97,6 +97,15 @@ def keep(
     return receipt
 
 
+def withdraw(session: Session, *, at: datetime) -> None:
+    """Take the receipt of a session back that could not be started: it was told nothing."""
+    with writing():
+        rows = Injected.objects.filter(session=session)
+        count_told((), set(rows.values_list("memory_id", flat=True)), at=at)
+        rows.delete()
+        InjectionReceipt.objects.filter(session=session).delete()
+
+
 @dataclass(frozen=True, slots=True)
 class Received:
     """Sessions that received a memory, latest first. `count` is for people; `older` is the next page's cursor."""

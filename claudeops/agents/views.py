@@ -13,10 +13,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from claudeops.agents import figures
+from claudeops.lib.change_token import hash_of
 from claudeops.lib.detail_page import Tab, tabs_of
 from claudeops.overview.agents import row_of
-from sessions_app.models import Agent
-from sessions_app.queries.last_runs import last_runs
+from sessions_app.models import Agent, Session, Status
+from sessions_app.queries.last_runs import MOST, last_runs
+from sessions_app.web.changes import list_state
 
 SEES = ("sessions_app.view_agent", "sessions_app.view_session")
 
@@ -25,16 +27,25 @@ SEES = ("sessions_app.view_agent", "sessions_app.view_session")
 @never_cache
 @permission_required(SEES, raise_exception=True)
 def agent(request: HttpRequest, slug: str) -> HttpResponse:
-    """Show an agent. Its numbers come from counts and from its last runs, never from all of its sessions."""
+    """Show an agent. Its numbers come from counts and from its last runs, never from all of its sessions.
+
+    The page polls itself: 204 while everything is as `seen`.
+    """
     found = get_object_or_404(Agent.objects.select_related("project", "escalates_to"), slug=slug)
     at = timezone.now()
+    newest = Session.objects.filter(agent=found).order_by("-queued_at", "-id")
+    seen = hash_of([list_state(newest, MOST), found.enabled, found.next_run_at])
+    if request.GET.get("seen") == seen:
+        return HttpResponse(status=204)
     runs = last_runs([found.pk]).get(found.pk, [])
     tabs = [Tab("runs", "Last runs", str(len(runs)))]
     if request.user.has_perm("memories.view_memory"):
         tabs.append(Tab("memories", "Memories"))
     tabs.append(Tab("prompt", "Prompt"))
     shown = tabs_of(tabs, request.GET.get("tab", ""), "runs")
-    context: dict[str, Any] = {"agent": found, "tabs": shown, "runs": runs[::-1]}
+    context: dict[str, Any] = {"agent": found, "tabs": shown, "seen": seen}
+    if shown.shown == "runs":
+        context["runs"] = [*newest.filter(status=Status.QUEUED)[:MOST], *runs[::-1]]
     if shown.shown == "memories":
         context["memories"] = figures.memories_of(found)
     if request.headers.get("HX-Target") == "tabs":

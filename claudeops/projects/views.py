@@ -116,7 +116,9 @@ def _tabs(request: HttpRequest, shown: Any) -> Tabs:
 
 def _sessions_of(found: Project) -> dict[str, Any]:
     rows = Session.objects.filter(project=found).select_related("agent").order_by("-queued_at", "-id")
-    shown = rows.only("agent__slug", "status", "summary", "status_reason", "cost_usd", "queued_at", "duration_ms")
+    shown = rows.only(
+        "agent__slug", "status", "summary", "status_reason", "hold_reason", "cost_usd", "queued_at", "duration_ms"
+    )
     return {"sessions": shown[:RECENT]}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudeops.lib.humanize import span
 from sessions_app.credit.facts import Fact, facts_of
-from sessions_app.models import LogKind, Session, Status
+from sessions_app.models import LogKind, Session
 
 SIGNS: dict[str, str] = {
     LogKind.TEXT: "",
@@ -88,12 +88,6 @@ def closing_text(session: Session) -> str:
 
 def cost(session: Session) -> str:
     return f"${session.cost_usd:.4f}" + (" (estimated)" if session.cost_is_estimated else "")
-
-
-def came_of(session: Session) -> str:
-    """Say in one line why a session waits, what it found, or why it ended as it did."""
-    said: dict[str, str] = {Status.QUEUED: session.hold_reason, Status.COMPLETED: session.summary}
-    return said.get(session.status) or session.status_reason or session.summary
 
 
 def short(text: str, limit: int) -> str:

@@ -72,6 +72,10 @@ class DollarsField(models.DecimalField):
         return value if value is None or value.is_finite() else Decimal(0)
 
 
+NOT_STARTED = "Could not be started: "
+"""How the reason of a session begins that was claimed and has had no process."""
+
+
 class SessionQuerySet(models.QuerySet["Session"]):
     def queued(self) -> SessionQuerySet:
         return self.filter(status=Status.QUEUED)
@@ -249,9 +253,19 @@ class Session(models.Model):
         return {"completed": "ok", "timed_out": "failed", "lost": "failed"}.get(self.status, self.status)
 
     @property
+    def never_started(self) -> bool:
+        """Whether it ended without a process of its own: nothing was told to it, and it has no log."""
+        refused = self.started_at is None or self.status_reason.startswith(NOT_STARTED)
+        ran = self.pid or self.ingest_offset or self.trigger == Trigger.IMPORT
+        return refused and not (ran or self.is_open or self.status in (Status.COMPLETED, Status.ESCALATED))
+
+    @property
     def ended_with(self) -> str:
-        """What was said of its end: its summary once it is completed, else the reason of its status; may be empty."""
-        return self.summary if self.status == Status.COMPLETED else self.status_reason
+        """What is said of it in one line, may be empty: its summary once it is completed, what holds it while it is
+        queued, else the reason of its status; without that its last words."""
+        if self.status == Status.QUEUED and self.hold_reason:
+            return self.hold_reason
+        return (self.summary if self.status == Status.COMPLETED else "") or self.status_reason or self.summary
 
     @property
     def lasted_ms(self) -> int | None:

@@ -25,11 +25,12 @@ from claudeops.lib.secrets import mask
 from memories.embedding import state as embedding
 from memories.errors import MemoriesError
 from memories.telemetry import record as report
-from sessions_app import escalation, queue
+from sessions_app import escalation, queue, receipts
 from sessions_app.alerts.receive import hand_on
 from sessions_app.credit.outcome import note_injected, settle_safely
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Status, Trigger
+from sessions_app.models.session import NOT_STARTED
 from sessions_app.runner import handover, log_masking
 from sessions_app.runner.ingest import Ingested, OnEntries, ingest, load_state
 from sessions_app.runner.launch import MCP_CONFIG, folder_of, handoff_file, launch, stderr_file
@@ -75,7 +76,8 @@ def run_session(
     except (CannotStart, SessionsError, MemoriesError, OSError) as error:
         found = outage.named_in(error)
         why, fix = (found.message, found.fix) if found else (str(error), getattr(error, "fix", ""))
-        return close(session.pk, Status.FAILED, f"Could not be started: {why} {fix}".rstrip())
+        receipts.withdraw(session, at=timezone.now())
+        return close(session.pk, Status.FAILED, f"{NOT_STARTED}{why} {fix}".rstrip())
     return follow(session.pk, process, on_entries=on_entries, stop_wanted=stop_wanted)
 
 

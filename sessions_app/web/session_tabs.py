@@ -57,7 +57,8 @@ def cut(rows: QuerySet[Row], most: int = SHOWN) -> Cut[Row]:
 
 
 def receipt_of(session: Session) -> InjectionReceipt | None:
-    return InjectionReceipt.objects.filter(session=session).first()
+    """Return the record of what it was told; None also when it never started: nothing was."""
+    return None if session.never_started else InjectionReceipt.objects.filter(session=session).first()
 
 
 def counts_of(session: Session, receipt: InjectionReceipt | None) -> Counts:

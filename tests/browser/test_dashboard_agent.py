@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from sessions_app.models import Agent, Status
+from sessions_app.models import Agent, Session, Status
 from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -89,3 +89,22 @@ def test_the_page_has_no_barrier_does_not_run_over_and_cuts_no_control(one, watc
         one.open(path)
         faults += one.faults(axe, album, f"agent-{name}")
     assert faults == []
+
+
+def test_after_run_now_the_page_follows_the_session_without_a_reload(one, watch):
+    page = one.open(f"/agents/{watch.slug}?tab=runs")
+    page.click("#agent-run")
+    session = Session.objects.order_by("-pk").first()
+    link = page.locator(f"#run-{session.pk}")
+    link.wait_for()
+    for status, reason in ((Status.RUNNING, ""), (Status.FAILED, "The CLI was not found")):
+        Session.objects.filter(pk=session.pk).update(status=status, status_reason=reason)
+        page.locator("#agent-running" if status == Status.RUNNING else "#agent-run").wait_for()
+    assert link.text_content() == f"#{session.pk} The CLI was not found"
+    page.click("#tab-prompt")
+    page.locator(".agent-prompt").wait_for()
+    Session.objects.filter(pk=session.pk).update(status_reason="Else")
+    with page.expect_response(lambda answer: "seen=" in answer.url and answer.status == 200):
+        pass
+    assert page.locator(".agent-prompt").is_visible()
+    assert one.complaints == []

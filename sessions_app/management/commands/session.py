@@ -24,7 +24,7 @@ from memories.models import Project
 from sessions_app import queue, reaper
 from sessions_app.api.serializers import as_data, as_row
 from sessions_app.errors import SessionNotFound, SessionsError
-from sessions_app.management.session_text import as_text, came_of, closing_text, entry_text, short
+from sessions_app.management.session_text import as_text, closing_text, entry_text, short
 from sessions_app.models import Agent, LogEntry, Runner, Session, Status, Trigger
 from sessions_app.prompts.brief import checked
 from sessions_app.runner.accept import storable
@@ -306,7 +306,7 @@ class Command(VerbCommand):
                         s.status,
                         f"{'~' if s.cost_is_estimated else ''}${s.cost_usd:.2f}",
                         s.num_turns,
-                        short(came_of(s), 70),
+                        short(s.ended_with, 70),
                     ]
                     for s in sessions
                 ],

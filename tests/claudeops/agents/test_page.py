@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from claudeops.agents import figures
-from sessions_app.models import Agent, Status
+from sessions_app.models import Agent, Session, Status
 from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -108,6 +108,45 @@ def test_the_tabs_have_the_memories_that_it_made_and_its_prompt(signed_in, watch
     part = signed_in.get("/agents/watch?tab=prompt", headers={"HX-Request": "true", "HX-Target": "tabs"})
     assert "Look at &lt;all&gt; of it" in part.content.decode()
     assert "<html" not in part.content.decode()
+
+
+def test_after_run_now_the_page_shows_the_session_and_each_change_of_it(signed_in, watch):
+    page = signed_in.post(f"/agents/{watch.pk}/run", {"next": "agent"}, follow=True)
+    session = Session.objects.get(agent=watch)
+    assert f'id="run-{session.pk}"' in page.content.decode()
+    for change in ({"hold_reason": "No place"}, {"status": "running"}, {"status": "failed", "status_reason": "No CLI"}):
+        seen = page.context["seen"]
+        assert f'hx-get="/agents/watch?seen={seen}"' in page.content.decode()
+        assert signed_in.get(f"/agents/watch?seen={seen}").status_code == 204
+        Session.objects.update(**change)
+        page = signed_in.get(f"/agents/watch?tab=runs&seen={seen}")
+        assert page.status_code == 200
+        assert next(reversed(change.values())) in page.content.decode()
+    Agent.objects.update(enabled=False)
+    assert signed_in.get(f"/agents/watch?seen={page.context['seen']}").status_code == 200
+
+
+def test_a_run_is_its_summary_only_when_it_completed(signed_in, watch):
+    now = timezone.now()
+    project = ProjectFactory(slug="nas")
+    what = [
+        ("completed", "The CLI said so", "All is well", "All is well"),
+        ("failed", "API Error: 400", "Let me look at the", "API Error: 400"),
+        ("timed_out", "No end after 600 s", "I will now", "No end after 600 s"),
+        ("stopped", "Stopped by ann", "Next I", "Stopped by ann"),
+        ("failed", "", "Its last words", "Its last words"),
+        ("queued", "", "", "No place is free"),
+    ]
+    for status, reason, summary, shown in what:
+        Session.objects.all().delete()
+        hold = shown if status == "queued" else ""
+        session = ended(watch, now, status, status_reason=reason, summary=summary, hold_reason=hold, project=project)
+        pages = {"/agents/watch": "run", "/projects/nas?tab=sessions": "session"}
+        for page, name in pages.items():
+            html = signed_in.get(page).content.decode()
+            assert f'id="{name}-{session.pk}" href="/sessions/{session.pk}">#{session.pk} {shown}</a>' in html, status
+        bulk = signed_in.post("/sessions/bulk", {"action": "again", "ids": [session.pk]}).content.decode()
+        assert status == "queued" or f">{shown}</a>" in bulk, status
 
 
 def test_pause_and_resume_lead_back_to_the_page(signed_in, watch):

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from memories.models import Memory
 from sessions_app import queue, reaper
-from sessions_app.models import Event, LogEntry, Runner, Session, Status, Trigger
+from sessions_app.models import Event, Injected, InjectionReceipt, LogEntry, Runner, Session, Status, Trigger
 from sessions_app.runner import handover, run
 from sessions_app.runner.launch import folder_of, handoff_file
 from sessions_app.runner.run import close, run_session
@@ -115,8 +115,11 @@ def test_a_missing_stream_closes_the_session_with_the_reason(stream, tmp_path):
 def test_a_missing_cli_closes_the_session_with_the_reason(settings):
     settings.CLAUDEOPS_CLAUDE_BIN = "no-such-claude"
     session = queue.request_session(agent=AgentFactory(), trigger=Trigger.MANUAL, by="anna", wake=False)
+    memory = MemoryFactory()
     assert run_session(session.pk) == Status.FAILED
     assert "no-such-claude was not found" in Session.objects.get().status_reason
+    memory.refresh_from_db()
+    assert memory.told_count == 0 and not InjectionReceipt.objects.exists() and not Injected.objects.exists()
 
 
 def test_an_agents_broken_prompt_closes_the_session_with_the_reason(stream):

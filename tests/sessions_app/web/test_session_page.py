@@ -690,3 +690,27 @@ def test_an_empty_block_of_knowledge_says_why(viewer):
     record = {"query": "Deploy", "why": "the recall failed: it took longer than 6 s", "tokens": 0, "budget": 800}
     html = html_of(viewer, url(told_knowledge(included=[], knowledge=record), "?tab=injected"))
     assert "No knowledge was injected: the recall failed: it took longer than 6 s." in html
+
+
+def test_a_session_that_never_started_was_told_nothing_and_has_no_log_that_was_pruned(viewer):
+    for status, reason in (
+        (Status.FAILED, "Could not be started: claude was not found."),
+        (Status.STOPPED, "Stopped by ann before it started."),
+        (Status.LOST, "Its host far-away has sent no heartbeat."),
+    ):
+        now = timezone.now()
+        start = now if status == Status.FAILED else None
+        never = SessionFactory(status=status, status_reason=reason, started_at=start, ended_at=now)
+        ran = SessionFactory(status=status, status_reason=reason, started_at=now, ended_at=now, ingest_offset=90)
+        entry = {"id": 1, "service": None, "category": "timing", "confidence": 0.9, "observation": "x", "reason": ""}
+        for session in (never, ran):
+            InjectionReceipt.objects.create(
+                session=session, text="x", sha256="a" * 64, budget=9, tokens=1, included=[entry] * 10
+            )
+        html, tab = html_of(viewer, url(never)), html_of(viewer, url(never, "?tab=injected"))
+        assert "It never started, so it has no log." in html and "pruned" not in html and "End of log" not in html
+        assert re.search(r'id="tab-injected"[^>]*>Injected <b>0</b>', " ".join(tab.split())), tab
+        assert "Nothing was injected: the session never started." in tab
+        html, tab = html_of(viewer, url(ran)), html_of(viewer, url(ran, "?tab=injected"))
+        assert "The log entries were pruned." in html and "never started" not in html + tab
+        assert re.search(r'id="tab-injected"[^>]*>Injected <b>10</b>', " ".join(tab.split()))
