@@ -24,7 +24,7 @@ from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Project
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
-from memories.taxonomy import PROJECT, TAXONOMIES
+from memories.taxonomy import PROJECT
 from sessions_app.queries.of_projects import Uses, uses_of
 
 CHANGE = "memories.change_memory"
@@ -61,7 +61,8 @@ def page_for(project: Project) -> ListPage:
             Column("category", "Type", lambda memory: memory.category),
             Column("tags", "Tags", lambda memory: ", ".join(map(str, memory.tags))),
             Column("fades", "Expires", lambda memory: memory.expires_at, sort="fades", rising=True),
-            Column("used", "Used, by week", lambda memory: memory.told_count, number=True),
+            Column("told", "Told", lambda memory: memory.told_count, number=True),
+            Column("used", "Used, by week", lambda memory: None, number=True),
             Column("helped", "Helped", lambda memory: None, number=True),
         ),
         sorts={key: listing.SORTS[key] for key in ("fades", "-fades")},
@@ -142,7 +143,6 @@ def list_context(request: HttpRequest, project: Project, page: ListPage) -> dict
         "one": count == 1,
         "on_page": len(shown.rows),
         "bulk_url": reverse("project-bulk", args=[project.slug]),
-        "may_approve": {name for name, one in TAXONOMIES.items() if one.approved_confidence},
     }
 
 

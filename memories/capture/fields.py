@@ -90,6 +90,12 @@ def checked_confidence(confidence: float) -> float:
     return round(min(1.0, max(0.0, value)), 6)
 
 
+def check_typed_confidence(confidence: float | None) -> None:
+    """Refuse a confidence beyond 0..1 that a person typed: 7 is a mistake, not certainty. None is none."""
+    if confidence is not None and checked_confidence(confidence) != round(confidence, 6):
+        raise InvalidMemory(f"confidence is {confidence:g}; allowed is a number from 0 to 1.", field="confidence")
+
+
 def checked_tags(tags: Iterable[str]) -> list[str]:
     """Fold the tags, in their order and without credentials; drop repetitions and empty ones."""
     found = list(dict.fromkeys(fold(mask(str(tag))) for tag in tags))

@@ -103,7 +103,7 @@ def confirm_and_run(
         return moved(request, back, refused, level=messages.ERROR)
     asks = action.confirm or action.params or ids is None
     sent = bool(form.cleaned_data["confirmed"] or request.method == "DELETE" or not asks)
-    answers = AnswersForm(action, sample if merging else [], request.POST if sent else None)
+    answers = AnswersForm(action, rows, sample if merging else [], request.POST if sent else None)
     seen = form.cleaned_data["count"]
     if sent and seen in (None, count) and answers.is_valid():
         try:

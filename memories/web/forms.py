@@ -8,6 +8,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.db.models import Avg, Max, Min, QuerySet
 
 from claudeops.lib.list_page.selection import BIGGEST_ID, Selection
 from claudeops.lib.time_field import TimeField
@@ -343,17 +344,22 @@ class SelectionForm(Selection):
 
 
 class AnswersForm(forms.Form):
-    """The values that a bulk action needs, made from its `params`; a target is chosen among `rows`."""
+    """The values that a bulk action on `rows` needs, made from its `params`; a target is chosen among `sample`."""
 
-    def __init__(self, action: BulkAction, rows: list[Memory], data: Any = None) -> None:
+    def __init__(self, action: BulkAction, rows: QuerySet[Memory], sample: list[Memory], data: Any = None) -> None:
         super().__init__(data, auto_id="bulk-%s")
         for param in action.params:
             if param.kind == "confidence":
+                now = rows.order_by().aggregate(Avg("confidence"), Min("confidence"), Max("confidence"))
+                mean, least, most = (round(value or 0.0, DECIMALS) for value in now.values())
                 self.fields[param.name] = forms.FloatField(
-                    label=param.label, initial=DEFAULT_CONFIDENCE, widget=slider("bulk-confidence-shown")
+                    label=param.label,
+                    initial=mean,
+                    widget=slider("bulk-confidence-shown"),
+                    help_text=f"Now {least:.2f}" + (f" to {most:.2f}, {mean:.2f} on average." if most > least else "."),
                 )
             elif param.kind == "memory":
-                choices = [(row.pk, row.observation) for row in rows]
+                choices = [(row.pk, row.observation) for row in sample]
                 self.fields[param.name] = forms.TypedChoiceField(
                     label="Which memory stays?",
                     choices=choices,

@@ -92,6 +92,7 @@ def test_selected_rows_are_renewed_with_the_keyboard_alone(one):
 
 
 def test_a_row_is_approved_and_deactivated_and_what_it_offers_follows(one):
+    Memory.objects.filter(pk=2).update(provisional="an instruction", confirmed_at=None)
     page = one.open("/projects/nas-migration")
     page.click("#memory-2-approve")
     page.wait_for_selector("#memory-2-approve", state="detached")

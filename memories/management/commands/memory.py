@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from memories.api.serializers import all_as_data, as_data, change_data
-from memories.capture.fields import checked_agent
+from memories.capture.fields import check_typed_confidence, checked_agent
 from memories.curate import rebuild
 from memories.errors import MemoryNotFound
 from memories.exchange.copies import copy_to
@@ -119,6 +119,8 @@ class Command(VerbCommand):
             if persistent:
                 verbs.mark_persistent(stored, by=by, reason=reason)
         memory = _memory(str(stored))
+        if given["confidence"] is not None and not 0 <= given["confidence"] <= 1:
+            self.stderr.write(f"Confidence is a number from 0 to 1; {memory.confidence:g} was stored.")
         return Result(as_data(memory), f"Memory {stored} is stored: {memory}", _look(stored))
 
     def list(self, limit: int, **given: Any) -> Result:
@@ -141,6 +143,7 @@ class Command(VerbCommand):
     def edit(self, memory: str, expires: str | None, tag: Any, by: str, reason: str, **given: Any) -> Result:
         pk, why = _memory(memory).pk, dict[str, Any](by=_who(by), reason=reason)
         then = [name for name in ("deactivate", "reactivate", "approve") if given.pop(name)]
+        check_typed_confidence(given["confidence"])
         fields = {name: value for name, value in given.items() if value is not None}
         if tag is not None:
             fields["tags"] = tag

@@ -16,7 +16,7 @@ from django.utils import timezone
 from claudeops.lib.capped import CappedCount
 from memories.models import Change, Memory, MemoryChange, Project
 from memories.queries.ends import ends_in_parts
-from sessions_app.models import Status, UsedMemory
+from sessions_app.models import Injected, Status, UsedMemory
 from tests.support.factories import AgentFactory, EventFactory, MemoryFactory, ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -295,6 +295,34 @@ def test_rows_approve_deactivate_and_activate_a_memory(signed_in):
         memory.refresh_from_db()
         assert (memory.active, memory.confidence) == expected
     assert signed_in.post(f"/projects/web/memories/{memory.pk}/delete").status_code == 404
+
+
+def test_approve_stands_on_the_rows_that_wait_for_a_person_alone(signed_in):
+    project = ProjectFactory(slug="web")
+    waits = [
+        of_project(project, "Held", verdict="hold"),
+        of_project(project, "Unconfirmed", provisional="an instruction", confirmed_at=None),
+    ]
+    for columns in ({"confidence": 0.5}, {"confidence": 0.3, "source": "learning"}, {"source": "human"}):
+        of_project(project, f"Needs none {columns}", **columns)
+    of_project(project, "Inactive", active=False, inactive_reason="expired")
+    html = signed_in.get("/projects/web").content.decode()
+    assert {int(pk) for pk in re.findall(r'id="memory-(\d+)-approve"', html)} == {memory.pk for memory in waits}
+
+
+def test_a_memory_that_was_told_and_not_used_says_both(signed_in):
+    project = ProjectFactory(slug="web")
+    memory = of_project(project, "Told", told_count=19)
+    for _ in range(19):
+        session = SessionFactory(project=project, ended_at=timezone.now())
+        Injected.objects.create(session=session, memory_id=memory.pk)
+    SessionFactory(project=project, ended_at=timezone.now())
+    words = " ".join(re.sub(r"<[^>]+>", " ", signed_in.get("/projects/web").content.decode()).split())
+    assert "Used 0 times by 0 sessions, 9 weeks; 19 were told some. A use: the session named it." in words
+    assert re.search(
+        rf'id="memory-{memory.pk}".*?cell-told[^>]*>19<', signed_in.get("/projects/web").content.decode(), re.S
+    )
+    assert "None of these did." in signed_in.get(f"/memories/{memory.pk}").content.decode()
 
 
 def test_a_memory_of_another_project_is_404(signed_in):

@@ -51,6 +51,22 @@ def test_add_takes_everything_there_is_to_say():
     assert answer["next_actions"][0]["command"] == f"manage.py memory show {memory.pk}"
 
 
+def test_a_confidence_that_is_none_is_never_taken_silently():
+    memory = MemoryFactory(confidence=0.6)
+    for given in ("7", "1.01", "-0.1", "nan", "inf"):
+        status, answer = document("edit", memory.pk, "--confidence", given)
+        assert (status, answer["error"]["code"]) == (1, "invalid_memory"), given
+        assert "allowed is a number from 0 to 1" in answer["error"]["message"]
+    memory.refresh_from_db()
+    assert memory.confidence == 0.6 and not memory.changes.exists()
+    for given, stored in (("0", 0.0), ("1", 1.0), ("0.25", 0.25)):
+        assert document("edit", memory.pk, "--confidence", given)[0] == 0
+        memory.refresh_from_db()
+        assert memory.confidence == stored
+    _, _, said = run("add", "Needs the NAS", "--category", "dependency", "--confidence", "7")
+    assert "Confidence is a number from 0 to 1; 1 was stored." in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

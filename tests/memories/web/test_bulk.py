@@ -159,6 +159,18 @@ def test_an_answer_that_is_wrong_is_said_at_its_field(operators):
     assert row.confidence == 1.0
 
 
+def test_set_confidence_starts_at_the_current_value(operators):
+    rows = [*MemoryFactory.create_batch(2, confidence=0.35), MemoryFactory(confidence=0.9)]
+    for chosen, value, words in (
+        (rows[:1], "0.35", "Now 0.35."),
+        (rows[:2], "0.35", "Now 0.35."),
+        (rows, "0.53", "Now 0.35 to 0.90, 0.53 on average."),
+    ):
+        asked = operators.post(BULK, {"action": "set_confidence", "id": [row.pk for row in chosen]}).content.decode()
+        assert re.search(rf'name="confidence" value="{value}"', asked), value
+        assert words in asked
+
+
 def test_merging_asks_which_one_stays(operators):
     one, two, other = MemoryFactory(confidence=0.5), MemoryFactory(confidence=0.9), MemoryFactory()
     asked = operators.post(BULK, {"action": "merge", "id": [one.pk, two.pk]}).content.decode()
