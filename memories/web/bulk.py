@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
+from claudeops.lib.form_method import FIELD
 from claudeops.lib.list_page.selection import IdRangesField
 from claudeops.lib.masked_note import masked_note
 from memories.capture.statement import Provenance
@@ -57,6 +58,8 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     else:
         ids = form.chosen()
         rows = Memory.objects.filter(pk__in=ids)
+        if request.method == "DELETE" and (gone := set(ids) - set(rows.values_list("pk", flat=True))):
+            return _back(request, f"There is no memory {min(gone)}. Nothing was changed.", messages.ERROR)
     if name == "export":
         return _export(rows)
     back, here = (_with_query(request, reverse(page)) for page in ("memories", "memories-bulk"))
@@ -179,4 +182,7 @@ def _with_query(request: HttpRequest, address: str) -> str:
 
 
 def _back(request: HttpRequest, text: str, level: int) -> HttpResponse:
+    """Return to the list with a message; to a DELETE that no form sent, say it as an error."""
+    if request.method == "DELETE" and FIELD not in request.POST:
+        return HttpResponse(text, status=422, content_type="text/plain; charset=utf-8")
     return moved(request, _with_query(request, reverse("memories")), text, level=level)

@@ -8,14 +8,18 @@ from itertools import groupby
 from typing import Any
 
 from django import forms
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import ValidationError
 
 BIGGEST_ID = 2**63 - 1
+TICKED = ("id", ACTION_CHECKBOX_NAME)
+"""The names of ticked rows: those of a list, and of the admin's."""
 
 
 class IdRangesField(forms.Field):
-    """Ids as ranges ("1-50,53,60-61"), so that thousands fit into one hidden input."""
+    """Ids as ranges ("1-50,53,60-61"), so that thousands fit into one hidden input; of several inputs all count."""
 
+    widget = forms.MultipleHiddenInput
     MOST = 20_000
     RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
@@ -30,7 +34,8 @@ class IdRangesField(forms.Field):
     def to_python(self, value: Any) -> list[int]:
         """Parse ranges. Raises ValidationError for anything that `pack` does not write, and for more than MOST ids."""
         ids: list[int] = []
-        for part in filter(None, str(value or "").split(",")):
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value or "")
+        for part in filter(None, text.split(",")):
             found = self.RANGE.fullmatch(part)
             low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
             if not 0 <= high - low < self.MOST - len(ids):
@@ -48,7 +53,16 @@ class Selection(forms.Form):
     up_to = forms.IntegerField(required=False, min_value=0, max_value=BIGGEST_ID)
     count = forms.IntegerField(required=False, min_value=0)
 
-    def chosen(self, name: str = "id") -> list[int]:
-        given: Any = self.data  # a QueryDict: it holds several values of one name
-        ticked = [int(value) for value in given.getlist(name) if value.isdecimal() and len(value) < 19]
-        return [*self.cleaned_data["ids"], *ticked]
+    def clean(self) -> None:
+        for name in TICKED:  # an action on some of them would look like one on all
+            if 0 < len(self._ticked(name)) < len(self._given(name)):
+                raise ValidationError("A ticked row could not be read.")
+
+    def chosen(self, name: str = TICKED[0]) -> list[int]:
+        return [*self.cleaned_data["ids"], *self._ticked(name)]
+
+    def _ticked(self, name: str) -> list[int]:
+        return [int(value) for value in self._given(name) if value.isdecimal() and len(value) < 19]
+
+    def _given(self, name: str) -> list[str]:
+        return forms.MultipleHiddenInput().value_from_datadict(self.data, self.files, name) or []

@@ -138,6 +138,36 @@ def test_a_delete_deletes_without_asking_again(operators):
     assert list(Memory.objects.all()) == [kept]
 
 
+def test_a_delete_of_several_ids_deletes_all_of_them_or_none_and_says_so(operators):
+    def refused(data: dict, words: str) -> None:
+        rows = MemoryFactory.create_batch(3)
+        names = {"one": rows[0].pk, "two": rows[1].pk, "three": rows[2].pk, "gone": 10**9}
+        sent = {name: [str(names.get(value, value)) for value in several] for name, several in data.items()}
+        response = delete(operators, BULK, sent)
+        assert (response.status_code, response.content.decode()) == (422, words), data
+        assert Memory.objects.filter(pk__in=[row.pk for row in rows]).count() == 3
+        assert "Nothing was changed." in words
+
+    for sent in (
+        lambda pks: {"ids": pks},
+        lambda pks: {"ids": [f"{pks[0]}-{pks[1]}", pks[2]]},
+        lambda pks: {"ids": [pks[0], f"{pks[1]},{pks[2]}"]},
+        lambda pks: {"id": pks[:1], "ids": pks[1:]},
+    ):
+        rows, kept = MemoryFactory.create_batch(3), MemoryFactory()
+        assert delete(operators, BULK, sent([row.pk for row in rows])).status_code == 302
+        assert "3 memories deleted." in operators.get("/memories").content.decode()
+        assert list(Memory.objects.all()) == [kept]
+        kept.delete()
+    unreadable = "The selection could not be read. Nothing was changed."
+    refused({"ids": ["one", "x"]}, unreadable)
+    refused({"ids": ["one-two", "-3"]}, unreadable)
+    refused({"id": ["one", "two", "three x"]}, unreadable)
+    refused({"ids": ["one"], "id": ["two", ""]}, unreadable)
+    refused({"ids": ["one", "gone"]}, f"There is no memory {10**9}. Nothing was changed.")
+    refused({"id": ["two", "gone"]}, f"There is no memory {10**9}. Nothing was changed.")
+
+
 def test_what_changed_since_it_was_shown_is_shown_again(operators):
     chosen = MemoryFactory.create_batch(3, service="caddy")
     asked = operators.post(f"{BULK}?service=caddy", {"action": "delete", "all_matching": "1"}).content.decode()
