@@ -24,7 +24,8 @@ class Access:
 
     `project` and `agent` limit what is visible, as in a recall's `Filters`: an id means that project and the global
     memories, None the global ones only, ANY_PROJECT everything. `token_id` is set for a token, `session_id` and `tier`
-    for an agent's session. `max_tier` is the highest tier of the sessions that it may request.
+    for an agent's session. `max_tier` is the highest tier of the sessions that it may request, `owner` the name of the
+    account that made the token.
     """
 
     actor: str
@@ -36,6 +37,7 @@ class Access:
     session_id: int | None = None
     tier: int = 0
     max_tier: int = 1
+    owner: str = ""
 
     @property
     def confined(self) -> bool:

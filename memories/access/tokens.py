@@ -113,6 +113,7 @@ def access_of(secret: str, *, at: datetime | None = None) -> Access | None:
         token_id=token.pk,
         last_used_at=token.last_used_at,
         max_tier=token.max_tier,
+        owner=token.created_by,
     )
 
 

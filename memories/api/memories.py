@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from ninja import Router, Status
+from ninja import Query, Router, Status
 
 from claudeops.lib.api_errors import Refused, check_names, narrowed
 from memories import store
@@ -16,7 +16,7 @@ from memories.api import serializers, shapes
 from memories.errors import AccessDenied, MemoryNotFound
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS, OF_REVIEW
-from memories.models import Memory, MemoryChange, Scope
+from memories.models import Memory, Scope
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
 
@@ -114,11 +114,20 @@ def memory(request: HttpRequest, memory_id: str) -> dict[str, Any]:
     """By number or UUID, with its last 100 changes, the latest last."""
     access = access_in(request)
     row = memory_of(access, memory_id)
-    changes = list(MemoryChange.objects.filter(memory=row).defer("evidence").order_by("-at", "-pk")[:HISTORY])
-    history = [{name: getattr(change, name) for name in shapes.ChangeOut.model_fields} for change in reversed(changes)]
-    if not access.may(Scope.REVIEW):
-        history = serializers.without_held_texts(history)
-    return serializers.as_data(row) | {"history": history}
+    history, _ = serializers.history_of(row, held_texts=access.may(Scope.REVIEW), limit=HISTORY)
+    return serializers.as_data(row) | {"history": history[::-1]}
+
+
+@router.get(
+    "/memories/{memory_id}/changes", **needs(Scope.READ, shapes.ChangesOut), summary="What happened to a memory"
+)
+def changes(request: HttpRequest, memory_id: str, asked: Query[shapes.Page]) -> dict[str, Any]:
+    """The latest first."""
+    check_names(request, shapes.Page.model_fields)
+    access = access_in(request)
+    row = memory_of(access, memory_id)
+    found, total = serializers.history_of(row, held_texts=access.may(Scope.REVIEW), **asked.model_dump())
+    return {"changes": found, "total": total}
 
 
 @router.put("/memories/{memory_id}", **needs(Scope.WRITE, shapes.MemoryOut), summary="Change one")

@@ -11,7 +11,8 @@ from ninja import Schema
 from pydantic import AfterValidator, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
-from claudeops.lib.api_errors import AwareMoment, Given, Number, Whole
+from claudeops.lib.api_errors import AwareMoment, Given, Id, Number, Whole
+from memories.api.shapes import Page
 from memories.capture.fields import LONGEST_OBSERVATION, LONGEST_TAG, MOST_TAGS
 from memories.models.project import (
     FILES_FOLDER,
@@ -224,12 +225,25 @@ class ProjectMemoriesOut(Out):
     total: int = Field(description="How many match, on all pages.")
 
 
-class Page(In):
-    limit: int = Field(50, ge=1, le=500)
-    offset: int = Field(0, ge=0, le=2**31 - 1)
+class ProjectMemoryChangeOut(Out):
+    """One change; `before` and `after` have what changed, in the names of a memory here."""
+
+    id: int
+    kind: str
+    at: datetime
+    actor: str
+    session_id: int | None
+    reason: str
+    before: dict[str, Any]
+    after: dict[str, Any]
 
 
-class MemoriesAsked(Page):
+class ProjectMemoryChangesOut(Out):
+    changes: list[ProjectMemoryChangeOut]
+    total: int = Field(description="How many there are, on all pages.")
+
+
+class MemoriesAsked(Page, In):
     type: Kind | None = None
     active: Literal["true", "false", "all"] = Field("true", description="false: the inactive ones; all: both.")
     tags: str = Field("", max_length=1000, description="Comma-separated; memories with any of them.")
@@ -238,6 +252,10 @@ class MemoriesAsked(Page):
 class ProjectMemoryIn(In):
     type: Kind
     content: Content
+    source: Literal["human", "run", "learning"] = Field(
+        "run", description="human: a person says it, by a token with the scope review."
+    )
+    source_run_id: Id | None = Field(None, description="The session of the project that it comes from.")
     tags: Tags = []
     relevance_score: Share | None = None
     expires_at: AwareMoment | None = Field(None, description="With a zone; null: never; left out: by its type.")

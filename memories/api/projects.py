@@ -7,10 +7,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from django.apps import apps
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Query, Router, Status
@@ -21,10 +24,13 @@ from memories import store
 from memories.access.bearer import access_in, needs
 from memories.access.permissions import Access, memories_of, memory_of_project, project_named, visible_projects
 from memories.api import project_shapes as shapes
+from memories.api.serializers import history_of
+from memories.api.shapes import Page
+from memories.capture.statement import Provenance
 from memories.errors import AccessDenied, Conflict, InvalidMemory, InvalidProject
 from memories.lifecycle import verbs
 from memories.lifecycle.projects import add_project, set_project
-from memories.models import Memory, Project, Scope, Verdict
+from memories.models import Memory, Project, Scope, Source, Verdict
 from memories.queries import project_memories
 from memories.queries.list import latest_change_of
 from memories.queries.uses import Uses, uses_of
@@ -45,8 +51,8 @@ router = Router(tags=["projects"], by_alias=True)
 
 
 @router.get("/projects", **needs(Scope.READ, shapes.ProjectsOut), summary="Projects, by slug")
-def projects(request: HttpRequest, asked: Query[shapes.Page]) -> dict[str, Any]:
-    check_names(request, shapes.Page.model_fields)
+def projects(request: HttpRequest, asked: Query[Page]) -> dict[str, Any]:
+    check_names(request, Page.model_fields)
     rows = visible_projects(access_in(request))
     shown = rows.order_by("slug")[asked.offset : asked.offset + asked.limit]
     return {"projects": [_project(row) for row in shown], "total": rows.count()}
@@ -116,8 +122,9 @@ def memories(request: HttpRequest, project: str, asked: Query[shapes.MemoriesAsk
     summary="Add a memory to a project",
 )
 def remember(request: HttpRequest, project: str, given: shapes.ProjectMemoryIn, response: HttpResponse) -> Status:
-    """It has the source run, passes the gate and is matched. 201: stored; 200: known, reinforced or a
-    duplicate; 202: held for review; 422 `discarded`: not stored.
+    """It passes the gate and is matched. 201: stored; 200: known, reinforced or a duplicate; 202: held for
+    review; 422 `discarded`: not stored. With `source` human and the scope review it is a person's: it passes no gate, its
+    confidence is 1.0, and it is approved by who made the token.
     """
     access = access_in(request)
     within = project_named(access, project)
@@ -131,7 +138,7 @@ def remember(request: HttpRequest, project: str, given: shapes.ProjectMemoryIn, 
             relevance_score=given.relevance_score,
             **more,
         )
-        made = store.remember(statement, access.provenance(CHANNEL, project_id=within.pk))
+        made = _remember(access, statement, given, within)
     if made.memory_id is None:
         said = f"Not stored: {made.reason}."
         raise Refused(422, "discarded", said, "Say what was observed, in a sentence.", field="content")
@@ -151,6 +158,23 @@ def memory(request: HttpRequest, project: str, memory_id: str, response: HttpRes
     """By number or UUID. The ETag is of its latest change."""
     access = access_in(request)
     return _shown(access, project_named(access, project), memory_id, response)
+
+
+@router.get(
+    "/projects/{project}/memories/{memory_id}/changes",
+    **needs(Scope.READ, shapes.ProjectMemoryChangesOut),
+    summary="What happened to a memory of a project",
+)
+def changes(request: HttpRequest, project: str, memory_id: str, asked: Query[Page]) -> dict[str, Any]:
+    """The latest first."""
+    check_names(request, Page.model_fields)
+    access = access_in(request)
+    row = memory_of_project(access, project_named(access, project), memory_id)
+    found, total = history_of(row, held_texts=access.may(Scope.REVIEW), **asked.model_dump())
+    for change in found:
+        for state in ("before", "after"):
+            change[state] = {NAMES.get(name, to_camel(name)): value for name, value in change[state].items()}
+    return {"changes": [shapes.ProjectMemoryChangeOut(**change) for change in found], "total": total}
 
 
 @router.patch(
@@ -210,6 +234,35 @@ def approve(request: HttpRequest, project: str, memory_id: str, response: HttpRe
     with in_camel_case():
         verbs.approve(row.pk, by=access.actor, expected_change=_expected(request, row))
     return _shown(access, within, str(row.pk), response)
+
+
+def _remember(
+    access: Access, statement: store.Statement, given: shapes.ProjectMemoryIn, within: Project
+) -> store.Remembered:
+    """Store a statement of a run, or of a person, whose word the owner of a token with the scope review approves."""
+    run = _run_of(access, given, within)
+    provenance = access.provenance(CHANNEL, project_id=within.pk)
+    if given.source != Source.HUMAN.value:
+        said = replace(provenance, source=given.source, session_id=run and run.pk, tier=run.tier if run else 0)
+        return store.remember(statement, said)
+    access.require(Scope.REVIEW)
+    with transaction.atomic():
+        made = store.remember(statement, Provenance(Source.HUMAN, access.actor, project_id=within.pk, channel=CHANNEL))
+        if made.memory_id is not None:
+            verbs.approve(made.memory_id, by=access.owner or access.actor, reason=f"Said by {access.actor}.")
+    return made
+
+
+def _run_of(access: Access, given: shapes.ProjectMemoryIn, within: Project) -> Any:
+    """Return the session that a statement comes from. Raises Refused for a person's, and for another project's."""
+    if given.source_run_id is None:
+        return None
+    visible = Q(project=within) if access.confined else Q(project=within) | Q(project=None)
+    found = apps.get_model("sessions_app.Session")._base_manager.filter(visible, pk=given.source_run_id).first()
+    if given.source == Source.HUMAN.value or found is None:
+        why = f"Project {within.slug} has no such session." if found is None else "A person's memory comes from none."
+        raise Refused(422, "invalid_memory", f"sourceRunId is {given.source_run_id}. {why}", field="sourceRunId")
+    return found
 
 
 @contextmanager

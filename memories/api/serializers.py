@@ -39,6 +39,7 @@ COLUMNS = (
     "decayed_until",
     "approved_at",
 )
+HISTORY_COLUMNS = ("id", "kind", "at", "actor", "session_id", "reason")
 
 
 def as_data(memory: Memory) -> dict[str, Any]:
@@ -63,15 +64,20 @@ def change_data(change: MemoryChange) -> dict[str, Any]:
     return {name: getattr(change, name) for name in names}
 
 
-def without_held_texts(history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave out the texts of the changes up to the approval of a memory that was held; `history` is oldest first."""
-    approved = [
-        place
-        for place, change in enumerate(history)
-        if change["kind"] == Change.APPROVED and change["before"].get("verdict") == Verdict.HOLD
-    ]
-    until = approved[-1] + 1 if approved else 0
-    for change in history[:until]:
-        for state in ("before", "after"):
-            change[state] = {name: value for name, value in change[state].items() if name != "observation"}
-    return history
+def history_of(memory: Memory, *, held_texts: bool, limit: int, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """Return `limit` changes of a memory, the latest first, and how many there are.
+
+    Without `held_texts` the texts of the changes up to the approval of a memory that was held are left out.
+    """
+    rows = MemoryChange.objects.filter(memory=memory).defer("evidence").order_by("-at", "-pk")
+    approved = None if held_texts else rows.filter(kind=Change.APPROVED, before__verdict=Verdict.HOLD).first()
+    found = []
+    for change in rows[offset : offset + limit]:
+        states = {"before": change.before, "after": change.after}
+        if approved is not None and (change.at, change.pk) <= (approved.at, approved.pk):
+            states = {
+                name: {column: value for column, value in state.items() if column != "observation"}
+                for name, state in states.items()
+            }
+        found.append({name: getattr(change, name) for name in HISTORY_COLUMNS} | states)
+    return found, rows.count()

@@ -79,6 +79,16 @@ class ChangeOut(Schema):
     after: dict[str, Any]
 
 
+class Page(Schema):
+    limit: int = Field(50, ge=1, le=500)
+    offset: int = Field(0, ge=0, le=2**31 - 1)
+
+
+class ChangesOut(Schema):
+    changes: list[ChangeOut]
+    total: int = Field(description="How many there are, on all pages.")
+
+
 class MemoryWithHistory(MemoryOut):
     history: list[ChangeOut]
 

@@ -36,8 +36,11 @@ def is_independent(
     """Whether a session that says `memory` again (at `at`, UTC) confirms it; `said_by` are the memory's transcripts.
 
     It is another session, on another day, was not told the memory, has read no outside text from the same source, and
-    speaks of everything for which the memory is provisional: a loose match confirms nothing.
+    speaks of everything for which the memory is provisional: a loose match confirms nothing. What comes by the API is
+    none: a token names any session that it likes.
     """
+    if provenance.channel == "api":
+        return False
     if provenance.session_id is None and (not provenance.origin or provenance.channel == "hook"):
         return False
     if provenance.session_id is not None and provenance.session_id == memory.session_id:

@@ -13,8 +13,10 @@ from django.utils import timezone
 
 from memories.access.tokens import revoke_token
 from memories.api import project_shapes as shapes
+from memories.capture.statement import Provenance
 from memories.lifecycle import verbs
 from memories.models import ApiToken, Memory, MemoryChange, Project, Verdict
+from memories.models.trust import FROM_OUTSIDE
 from memories.taxonomy import PROJECT
 from sessions_app.models import How, UsedMemory
 from tests.support.api_callers import bearer, problem
@@ -193,6 +195,92 @@ def test_what_is_added_is_of_the_project_and_comes_from_a_run(caller, web):
     assert MemoryChange.objects.get().actor == "token caller"
 
 
+def test_a_person_says_it_by_a_token_with_the_scope_review(caller, web, operator):
+    body = NEW | {"content": HOSTILE, "source": "human"}  # the gate is not asked, as on a page
+    made = caller.post("/api/projects/web/memories", body)
+    assert made.status_code == 201, made.json()
+    said = made.json()
+    assert (said["source"], said["confidence"], said["sourceRunId"], said["active"]) == ("human", 1.0, None, True)
+    assert (said["approvedBy"], bool(said["approvedAt"])) == ("operator", True)
+    row = Memory.objects.get()
+    assert (row.approved_by, row.trust, row.tier, row.waits) == (operator, "operator", 0, False)
+    assert list(row.changes.order_by("pk").values_list("kind", "actor")) == [
+        ("created", "token caller"),
+        ("approved", "operator"),
+    ]
+    again = caller.post("/api/projects/web/memories", body)
+    assert problem(again) == (422, "invalid_memory")
+    before = stored()
+    for scopes in (("write",), ("read", "write", "run")):
+        answer = bearer(*scopes, name="-".join(scopes)).post("/api/projects/web/memories", NEW | {"source": "human"})
+        assert problem(answer) == (403, "forbidden")
+        assert "needs the scope review" in answer.json()["error"]["message"]
+    with_run = caller.post(
+        "/api/projects/web/memories", NEW | {"source": "human", "sourceRunId": SessionFactory(project=web).pk}
+    )
+    assert set(with_run.json()["error"]["fields"]) == {"sourceRunId"}
+    assert stored() == before
+
+
+def test_a_run_and_a_learning_name_their_session(web):
+    writer = bearer("write")
+    ours, nobodys, others = (SessionFactory(project=one, tier=2) for one in (web, None, ProjectFactory(slug="other")))
+    for source, session, confidence in (("run", ours, 0.5), ("learning", ours, 0.3), ("learning", nobodys, 0.3)):
+        body = NEW | {"content": f"Deploys of {source} {session.pk} need the VPN", "source": source}
+        said = writer.post("/api/projects/web/memories", body | {"sourceRunId": session.pk}).json()
+        assert (said["source"], said["sourceRunId"], said["confidence"]) == (source, session.pk, confidence)
+        assert Memory.objects.get(pk=said["id"]).tier == 2
+        again = writer.post("/api/projects/web/memories", body | {"sourceRunId": session.pk}).json()
+        assert (again["id"], again["outcome"], again["confidence"]) == (said["id"], "duplicate", confidence)
+    before = stored()
+    confined = bearer("write", project=web, name="confined")
+    for caller, session in ((writer, others.pk), (writer, 10**9), (confined, others.pk), (confined, nobodys.pk)):
+        answer = caller.post("/api/projects/web/memories", NEW | {"sourceRunId": session})
+        assert (problem(answer)[0], set(answer.json()["error"]["fields"])) == (422, {"sourceRunId"})
+    assert stored() == before
+
+
+def test_a_session_that_a_token_names_confirms_nothing(web):
+    row = known(
+        web, observation="Deploys need the VPN", exposure="outside", exposed_to=["mail"], provisional=FROM_OUTSIDE
+    )
+    Memory.objects.filter(pk=row.pk).update(created_at=timezone.now() - timedelta(days=9))
+    body = NEW | {"type": "pattern", "content": row.observation, "sourceRunId": SessionFactory(project=web).pk}
+    assert bearer("write").post("/api/projects/web/memories", body).json()["outcome"] == "reinforced"
+    row.refresh_from_db()
+    assert row.confirmed_at is None
+
+
+def test_the_history_of_a_memory_page_by_page_without_what_was_held(web):
+    row = known(web, verdict="hold", observation=HOSTILE, confidence=0.5)
+    MemoryChange.objects.create(memory=row, kind="created", actor="x", after={"observation": HOSTILE})
+    verbs.edit(row, by="ann", observation="Restarts at night", provenance=Provenance.typed_by("ann"))
+    verbs.approve(row, by="ann")
+    for confidence in (0.6, 0.7, 0.8):
+        verbs.set_confidence(row, confidence, by="ann", reason="measured")
+    paths = (f"/api/projects/web/memories/{row.pk}/changes", f"/api/memories/{row.pk}/changes")
+    reader, reviewer = bearer("read", name="reader"), bearer("read", "review", name="reviewer")
+    for path in paths:
+        whole = reviewer.get(path).json()
+        assert [change["kind"] for change in whole["changes"]] == [
+            *["confidence_set"] * 3,
+            "approved",
+            "edited",
+            "created",
+        ]
+        assert whole["total"] == 6 and HOSTILE in json.dumps(whole)
+        pages = [reader.get(f"{path}?limit=2&offset={offset}").json() for offset in (0, 2, 4, 6)]
+        assert [len(page["changes"]) for page in pages] == [2, 2, 2, 0]
+        assert {page["total"] for page in pages} == {6} and HOSTILE not in json.dumps(pages)
+        ids = [change["id"] for page in pages for change in page["changes"]]
+        assert ids == [change["id"] for change in whole["changes"]]
+        assert problem(reader.get(f"{path}?limit=0"))[0] == problem(reader.get(f"{path}?page=2"))[0] == 422
+    camel, snake = (reviewer.get(path).json()["changes"][-2] for path in paths)
+    assert (camel["after"]["content"], snake["after"]["observation"]) == ("Restarts at night", "Restarts at night")
+    assert "sessionId" in camel and "session_id" in snake
+    assert problem(bearer("read", project=ProjectFactory(), name="other").get(paths[0]))[0] == 404
+
+
 def test_a_life_of_its_own_and_one_without_an_end(caller, web):
     until = "2031-01-02T03:04:05Z"
     made = caller.post("/api/projects/web/memories", NEW | {"expiresAt": until}).json()
@@ -315,7 +403,8 @@ def test_a_wrong_parameter_is_named(caller, web, query, name):
         ({"expiresAt": "2031-01-02T03:04:05"}, {"expiresAt"}),
         ({"expiresAt": "tomorrow"}, {"expiresAt"}),
         ({"relevance_score": 0.5}, {"relevance_score"}),
-        ({"source": "human"}, {"source"}),
+        ({"source": "import"}, {"source"}),
+        ({"sourceRunId": 0}, {"sourceRunId"}),
         ({"approvedBy": "me"}, {"approvedBy"}),
         ({"content": "a\0b"}, {"content"}),
         ({"content": "…"}, {"content"}),
