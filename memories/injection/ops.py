@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -258,6 +258,12 @@ def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime)
 def _label(service: str | None, category: str, observation: str, confidence: float) -> str:
     text = safe(observation[:300])
     return f"[{category}:{service or 'general'}] {text if len(text) <= 80 else text[:79] + '…'} ({shown(confidence)})"
+
+
+def explained(entry: Mapping[str, Any], *, is_in: bool) -> Explained:
+    """Say of another taxonomy's entry of a receipt why it is in the prompt, or not."""
+    label = _label(entry["taxonomy"], entry["category"], str(entry.get("observation") or ""), entry["confidence"])
+    return Explained(entry["id"], label, is_in, entry["reason"] or "among those that match best")
 
 
 def over_budget(budget: int) -> str:

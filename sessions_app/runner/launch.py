@@ -11,7 +11,6 @@ import os
 import sys
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,7 @@ from django.utils import timezone
 from claudeops.lib.claude_cli import environment
 from claudeops.lib.secrets import mask
 from memories.capture.agent_id import agent_id
-from memories.curate.told import Curated
 from memories.files.sync import sync_file
-from memories.files.told import Told
-from memories.injection.knowledge import Knowledge
-from memories.injection.ops import Injection, budget_for, build
-from memories.injection.project import Selection
-from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
 from memories.models import AgentFile
 from sessions_app import receipts
@@ -39,7 +32,7 @@ from sessions_app.queue.admission import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import agent_hooks, agent_mcp, process
 from sessions_app.runner.command import Launch, claude_argv, needs_file, replay_argv
-from sessions_app.runner.prompt import compose_for, curated_for, knowledge_for, selection_for, told_for
+from sessions_app.runner.prompt import Selected, selected_for
 from sessions_app.runner.raw_log import sessions_folder
 from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
@@ -82,15 +75,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / "tmp").mkdir(exist_ok=True)
     # The CLI gets what is stored: a prompt goes to a model, and into the transcript and the raw log.
-    composed = compose_for(
-        session,
-        selection.project,
-        selection.agent,
-        selection.knowledge,
-        selection.curated,
-        handoff_file=str(handoff_file(session)),
-        at=at,
-    )
+    composed = selection.composed(session, handoff_file=str(handoff_file(session)), at=at)
     session.prompt, session.prompt_sha256 = composed.text, composed.sha256
     session.injected_text = mask(append_text(session, selection.ops.text))
     session.cli_session_id = str(uuid.uuid4())
@@ -159,27 +144,10 @@ def sync_agent_file(session: Session, *, at: datetime) -> None:
         AgentFile.objects.filter(project=session.project, agent=agent).update(problem=problem)
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """The operational memories for the system prompt; all others, and what is told of files, for the prompt."""
-
-    ops: Injection
-    project: Selection
-    agent: Told
-    knowledge: Knowledge
-    curated: Curated
-
-
 def inject(session: Session, *, at: datetime) -> Selected:
-    slug = session.agent.slug if session.agent else None
-    task = Task(session.task, slug, session.pk)
-    injection = build(budget=budget_for(session.tier), project_id=session.project_id, at=at, task=task)
-    selection = selection_for(session, at=at)
-    told = told_for(session)
-    knowledge = knowledge_for(session, at=at)
-    curated = curated_for(session)
-    receipts.keep(session, injection, selection, told, knowledge, curated, at=at)
-    return Selected(injection, selection, told, knowledge, curated)
+    found = selected_for(session, at=at)
+    receipts.keep(session, found.ops, found.project, found.agent, found.knowledge, found.curated, at=at)
+    return found
 
 
 def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,9 @@ from memories.files.instructions import section
 from memories.files.sections import sections_for
 from memories.files.told import NOTHING_TOLD, Told, told_to
 from memories.injection.knowledge import NO_KNOWLEDGE, Knowledge, select_knowledge
+from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection, select
+from memories.injection.relevant import Task
 from memories.injection.tags import Subject
 from memories.recall.profiles import AUTO
 from sessions_app.cooldowns import limits
@@ -34,6 +36,47 @@ TAG = re.compile(r"\{[{%#].*?[}%#]\}", re.DOTALL)
 """A tag of a template, which is no word of its text."""
 BEGINNING = 400
 """Characters of a template that are asked for: of more words none weighs anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """All that a session is told: operational memories in its system prompt, all others and files in its prompt."""
+
+    ops: Injection
+    project: Selection
+    agent: Told
+    knowledge: Knowledge
+    curated: Curated
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """Return what a receipt says of what is in the prompt."""
+        return {
+            **self.project.record,
+            "agent_file": self.agent.record,
+            "knowledge": self.knowledge.record,
+            "curated": self.curated.record,
+            "included": [*self.project.included, *self.agent.included, *self.knowledge.included],
+            "left_out": [*self.project.left_out, *self.agent.left_out, *self.knowledge.left_out],
+        }
+
+    def composed(self, session: Session, *, handoff_file: str, at: datetime) -> Composed:
+        """Compose the prompt that has it. Raises InvalidSession."""
+        return compose_for(
+            session, self.project, self.agent, self.knowledge, self.curated, handoff_file=handoff_file, at=at
+        )
+
+
+def selected_for(session: Session, *, at: datetime) -> Selected:
+    """Choose all that a session is told at `at` (aware UTC). For one that is not stored no recall is logged."""
+    task = Task(session.task, session.agent.slug if session.agent else None, session.pk, is_preview=session.pk is None)
+    return Selected(
+        build(budget=budget_for(session.tier), project_id=session.project_id, at=at, task=task),
+        selection_for(session, at=at),
+        told_for(session),
+        knowledge_for(session, at=at),
+        curated_for(session),
+    )
 
 
 def selection_for(session: Session, *, at: datetime) -> Selection:

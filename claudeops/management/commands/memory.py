@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
+
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, current_user, table
+from claudeops.lib.secrets import mask
 from claudeops.purge import describe, run
 from claudeops.purge.choice import Choice, choose
 from claudeops.purge.errors import PurgeError
+from memories.injection import ops
+from memories.injection.relevant import Task
 from memories.lifecycle import forgotten
 from memories.lifecycle.projects import find_project
 from memories.management import arguments
@@ -17,7 +24,12 @@ from memories.management.commands.memory import Command as MemoryCommand
 from memories.management.commands.memory import _memory as memory_of
 from sessions_app.credit.relevance import adjust_relevance
 from sessions_app.learning.lessons import learn
+from sessions_app.models import Agent, Session
+from sessions_app.runner.prompt import Selected, selected_for
 from sessions_app.trace import report, trace
+
+TOLD = ("Curated Memory", "Memories", "Knowledge", "Agent Memory")
+"""The sections of a prompt that tell what is known."""
 
 
 class Command(MemoryCommand):
@@ -35,6 +47,7 @@ class Command(MemoryCommand):
                 self.learn,
                 _of_learn,
             ),
+            "context": Verb("What the next session is told, exactly.", self.context, arguments.context),
             "trace": Verb(
                 "Say why something was not remembered: where its way to a prompt ended, what would have changed that.",
                 self.trace,
@@ -74,6 +87,40 @@ class Command(MemoryCommand):
         found = learn(find_project(project), dry_run=dry_run)
         lines = [f"{one.outcome}: {one.lesson.text} (sessions {', '.join(map(str, one.lesson.runs))})" for one in found]
         return Result([asdict(one) for one in found], "\n".join(lines) or "Its runs teach nothing yet.")
+
+    def context(self, tier: int | None, project: str | None, task: str, agent: str | None, explain: bool) -> Result:
+        """Show what `session compose` puts into the prompt of such a session, and its system prompt's memories."""
+        by, at = Agent.objects.named(agent) if agent else None, timezone.now()
+        session = Session(
+            agent=by,
+            project=find_project(project) if project else (by.project if by else None),
+            tier=tier or (by.tier if by else 1),
+            task=mask(sys.stdin.read() if task == "-" else task),
+        )
+        selected = selected_for(session, at=at)
+        if explain:
+            return self._explained(session, selected, at)
+        composed = selected.composed(session, handoff_file="handoff.json", at=at)
+        sections = [(title, text) for title, text in composed.sections if title.partition(" (")[0] in TOLD]
+        text = "\n\n".join(filter(None, [selected.ops.text, *(f"## {title}\n\n{text}" for title, text in sections)]))
+        if not text:
+            self.stderr.write("No memory would go into the prompt; --explain says why.")
+        told = [{"title": title, "text": text} for title, text in sections]
+        data = {"tier": session.tier, **asdict(selected.ops), "sections": told, "receipt": selected.record}
+        actions = [NextAction(f"manage.py memory context --tier {session.tier} --explain", "see why each is in or out")]
+        return Result(data, text, actions)
+
+    def _explained(self, session: Session, selected: Selected, at: datetime) -> Result:
+        budget = ops.budget_for(session.tier)
+        about = Task(session.task, session.agent.slug if session.agent else None, is_preview=True)
+        explained = list(ops.explain(budget=budget, project_id=session.project_id, at=at, task=about))
+        for name in ("included", "left_out"):
+            explained += [ops.explained(entry, is_in=name == "included") for entry in selected.record[name]]
+        if self.as_json:
+            return Result([{**asdict(entry), "in": entry.in_} for entry in explained])
+        for entry in explained:
+            self.stdout.write(f"{'in ' if entry.in_ else 'out'}  {entry.memory_id}  {entry.label}: {entry.reason}")
+        return Result(None)
 
     def trace(self, text: list[str], session: int | None) -> Result:
         asked = " ".join(text).strip()

@@ -23,7 +23,6 @@ from memories.errors import MemoryNotFound
 from memories.exchange.copies import copy_to
 from memories.exchange.import_export import export_lines, import_lines
 from memories.injection import ops
-from memories.injection.relevant import Task
 from memories.injection.windows import MOST_DAYS, upcoming, usable
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
@@ -54,7 +53,6 @@ class Command(VerbCommand):
             "show": Verb("One memory with its history.", self.show, arguments.memory_id),
             "edit": Verb("Correct a memory; options that are not given change nothing.", self.edit, arguments.edit),
             "recall": Verb("Search what is known; --explain says why these.", self.recall, arguments.recall),
-            "context": Verb("What the next session is told, exactly.", self.context, arguments.context),
             "surfacing": Verb(
                 "Memories with a window of time: told now, and next.", self.surfacing, arguments.surfacing
             ),
@@ -163,22 +161,6 @@ class Command(VerbCommand):
 
     def recall(self, **given: Any) -> Result:
         return recall(by=_who(""), **given)
-
-    def context(self, tier: int, project: str | None, task: str, agent: str | None, explain: bool) -> Result:
-        now, project_id, budget = timezone.now(), _project_id(project), ops.budget_for(tier)
-        about = Task(sys.stdin.read() if task == "-" else task, agent, is_preview=True)
-        if explain:
-            explained = ops.explain(budget=budget, project_id=project_id, at=now, task=about)
-            if self.as_json:
-                return Result([{**asdict(entry), "in": entry.in_} for entry in explained])
-            for entry in explained:
-                self.stdout.write(f"{'in ' if entry.in_ else 'out'}  {entry.memory_id}  {entry.label}: {entry.reason}")
-            return Result(None)
-        injection = ops.build(budget=budget, project_id=project_id, at=now, task=about)
-        if not injection.text:
-            self.stderr.write("No memory would go into the prompt; --explain says why.")
-        actions = [NextAction(f"manage.py memory context --tier {tier} --explain", "see why each is in or out")]
-        return Result({"tier": tier, **asdict(injection)}, injection.text, actions)
 
     def surfacing(self, days: int, project: str | None) -> Result:
         if not 1 <= days <= MOST_DAYS:

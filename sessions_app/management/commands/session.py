@@ -31,7 +31,7 @@ from sessions_app.runner.accept import storable
 from sessions_app.runner.importer import ImportedFile, import_log
 from sessions_app.runner.launch import handoff_file
 from sessions_app.runner.projection import Entry
-from sessions_app.runner.prompt import compose_for, curated_for, knowledge_for, selection_for, told_for
+from sessions_app.runner.prompt import selected_for
 from sessions_app.runner.run import run_session
 
 GOOD = (Status.COMPLETED, Status.ESCALATED)
@@ -197,24 +197,14 @@ class Command(VerbCommand):
             dry_run=settings.CLAUDEOPS_DRY_RUN,
         )
         at = timezone.now()
-        selection = selection_for(session, at=at)
-        told = told_for(session)
-        knowledge = knowledge_for(session, at=at)
-        curated = curated_for(session)
-        handoff = str(handoff_file(session))
-        composed = compose_for(session, selection, told, knowledge, curated, handoff_file=handoff, at=at)
+        selected = selected_for(session, at=at)
+        composed = selected.composed(session, handoff_file=str(handoff_file(session)), at=at)
         data = {
             "prompt": composed.text,
             "sha256": composed.sha256,
             "sections": [{"title": title, "text": text} for title, text in composed.sections],
-            "receipt": {
-                **selection.record,
-                "agent_file": told.record,
-                "knowledge": knowledge.record,
-                "curated": curated.record,
-                "included": [*selection.included, *told.included, *knowledge.included],
-                "left_out": [*selection.left_out, *told.left_out, *knowledge.left_out],
-            },
+            "receipt": selected.record,
+            "injected_text": selected.ops.text,
         }
         return Result(data, composed.text.rstrip("\n"))
 

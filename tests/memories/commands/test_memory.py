@@ -13,7 +13,7 @@ from memories.injection.relevant import Task
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Inactive, Memory, MemoryChange, Recalled, Verdict
 from tests.support import commands
-from tests.support.factories import MemoryFactory, ProjectFactory
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -236,6 +236,38 @@ def test_context_with_a_task_is_what_its_session_gets(settings):
     assert not Recalled.objects.exists()
     assert out == ops.build(budget=120, task=Task(task)).text + "\n"
     assert "relevant to the task: score" in run("context", "--task", task, "--explain")[1].splitlines()[0]
+
+
+def test_context_and_compose_say_the_same_of_what_a_session_is_told():
+    project = ProjectFactory(slug="shop")
+    told = {"taxonomy": "project", "project": project, "service": None, "category": "pattern", "confidence": 0.9}
+    ours = [MemoryFactory(**told, observation=f"The checkout of region {n} uses its own Redis") for n in "abc"]
+    shut = MemoryFactory(**told | {"confidence": 0.1}, observation="The checkout has no tests")
+    MemoryFactory(observation="The proxy restarts every night at four")
+    AgentFactory(slug="keeper", project=project, tier=2)
+    cases = (
+        ("--project", "shop", "--task", "Fix the checkout"),
+        ("--agent", "keeper", "--task", "Fix the checkout"),
+        ("--project", "shop"),
+        ("--project", "shop", "--tier", "3", "--task", "Fix the checkout"),
+        ("--task", "Fix the checkout"),
+    )
+    for given in cases:
+        code, out, err = run("context", *given)
+        assert (code, err) == (0, ""), given
+        compose = commands.document("session", "compose", *given)[1]["result"]
+        context = document("context", *given)[1]["result"]
+        assert context["receipt"] == compose["receipt"]
+        assert context["text"] == compose["injected_text"] and "The proxy restarts" in out
+        for section in context["sections"]:
+            assert section in compose["sections"]
+            assert section["text"] in out
+        is_shop = given[0] != "--task"
+        assert all((one.observation in out) == (one.observation in compose["prompt"]) == is_shop for one in ours)
+        assert shut.observation not in out + compose["prompt"]
+    explained = {entry["memory_id"]: entry["in"] for entry in document("context", *cases[0], "--explain")[1]["result"]}
+    assert all(explained[one.pk] for one in ours) and explained[shut.pk] is False
+    assert not Recalled.objects.exists()
 
 
 def test_context_without_memories_says_nothing_and_why():
