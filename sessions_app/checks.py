@@ -5,7 +5,6 @@ Checks of the CLI have their own registry, which `doctor`, `up` and the sessions
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import platform
@@ -19,6 +18,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 from django.core.checks.registry import CheckRegistry
+
+from claudeops.lib import outside_json
 
 SIGNED_IN_BY = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 # Other providers; the CLI sees these variables only when CLAUDEOPS_PASS_ENV names them.
@@ -123,6 +124,6 @@ def _login_in(home: Path) -> bool:
         return False
     # macOS keeps the credentials in its keychain; this file names the account.
     try:
-        return bool(json.loads((home / ".claude.json").read_bytes()).get("oauthAccount"))
+        return bool(outside_json.loads((home / ".claude.json").read_bytes()).get("oauthAccount"))
     except (OSError, ValueError, AttributeError):
         return False

@@ -17,6 +17,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from claudeops.lib import outside_json
 from claudeops.lib.secrets import mask
 from sessions_app import queue
 from sessions_app.errors import InvalidSession, SessionsError
@@ -164,8 +165,8 @@ def _read_handoff(path: Path) -> Escalation | None:
     if len(raw) > HANDOFF_LIMIT:
         return Escalation(channel="handoff", problem=f"the handoff file is larger than {HANDOFF_LIMIT} bytes")
     try:
-        data = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        data = outside_json.loads(raw)
+    except ValueError as error:
         return Escalation(channel="handoff", problem=f"the handoff file is not valid JSON: {error}")
     if not isinstance(data, dict):
         return Escalation(channel="handoff", problem="the handoff file does not hold a JSON object")

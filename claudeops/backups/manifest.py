@@ -10,6 +10,7 @@ from typing import Any
 
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import MANIFEST
+from claudeops.lib import outside_json
 
 FORMAT = 1
 DATABASE, LOGS, KEYS = "database", "sessions", "keys"
@@ -70,7 +71,7 @@ def read(folder: Path) -> Manifest:
     """Read the manifest of the backup in `folder`. Raises BackupError when it is damaged or of a newer format."""
     path = folder / MANIFEST
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = outside_json.loads(path.read_text(encoding="utf-8"))
         if int(found["format"]) > FORMAT:
             raise BackupError(
                 "newer_backup", f"{folder} has the format of a newer claudeops ({found['version']}).", "Update first."
@@ -87,7 +88,7 @@ def read(folder: Path) -> Manifest:
             }
         )
         manifest.database  # noqa: B018  (raises StopIteration without one)
-    except (OSError, ValueError, KeyError, TypeError, StopIteration, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise BackupError(
             "damaged_backup", f"{path} cannot be read: {error or type(error).__name__}.", "Use another backup."
         ) from error

@@ -11,6 +11,8 @@ from secrets import token_hex
 from tempfile import NamedTemporaryFile
 from typing import IO
 
+HARD_LINK = "has other names (a hard link): it may be a file from elsewhere, and is not read."
+
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -40,6 +40,8 @@ CHANNEL = "api"
 NAMES = {"observation": "content", "category": "type", "default_expiry": "memory.defaultExpiry"}
 """The names of fields here that are not those of the columns in camelCase."""
 
+PATHS = ("path", "memory_path", "files_folder", "files_pattern")
+"""The settings that say where files are."""
 COLUMNS = {"content": "observation", "type": "category"}
 SEEN = {"If-Match": "The ETag of the state that you know; 409 when it has changed since."}
 ACTIVE = {"true": True, "false": False, "all": None}
@@ -61,9 +63,11 @@ def projects(request: HttpRequest, asked: Query[Page]) -> dict[str, Any]:
 @router.post("/projects", **needs(Scope.WRITE, {201: shapes.ProjectOut}), summary="Add a project")
 def add(request: HttpRequest, given: shapes.ProjectIn, response: HttpResponse) -> Status:
     """A token with a project adds none."""
-    _require_all_projects(access_in(request))
+    access, settings = access_in(request), given.settings()
+    _require_all_projects(access)
+    _check_paths(access, Project(), settings)
     with in_camel_case():
-        made = add_project(given.slug, **given.settings())
+        made = add_project(given.slug, **settings)
     response["Location"] = reverse("api:project", args=[made.slug])
     response["ETag"] = f'"{_etag(made)}"'
     return Status(201, _project(made))
@@ -89,6 +93,7 @@ def change(request: HttpRequest, project: str, given: shapes.ProjectChangeIn, re
         known = _known_states(request)
         if known is not None and _etag(row) not in known:
             raise Conflict(f"Project {row.slug} was changed meanwhile.", AGAIN, current=_project(row))
+        _check_paths(access, row, settings)
         set_project(row, **settings)
     response["ETag"] = f'"{_etag(row)}"'
     return _project(row)
@@ -286,6 +291,16 @@ def _require_all_projects(access: Access) -> None:
         raise AccessDenied(
             f"{access.actor} has a project: it changes memories, not projects.", "Ask with a token without a project."
         )
+
+
+def _check_paths(access: Access, row: Project, settings: Mapping[str, Any]) -> None:
+    """Raise AccessDenied for a change of where files are read and written, without the scope admin."""
+    changed = [to_camel(name) for name in PATHS if name in settings and settings[name] != getattr(row, name)]
+    if changed and not access.may(Scope.ADMIN):
+        said = (
+            f"Where files are is an operator's to set ({', '.join(changed)}): {access.actor} has not the scope admin."
+        )
+        raise AccessDenied(said, "Set it on the project's page, or with manage.py project set; or leave it out.")
 
 
 def _sent(given: dict[str, Any]) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from pathlib import Path, PurePosixPath
 
 from django.conf import settings
 
-from claudeops.lib.whole_file import replace_file
+from claudeops.lib.whole_file import HARD_LINK, replace_file
 from memories.curate import git
 from memories.curate.git import LARGEST, GitError, Repository
 from memories.errors import MemoriesError
 from memories.models import Project
+from memories.models.project import is_obeyed
 
 OWN_FOLDER = "memory"
 """The repository of our own, in the data folder."""
@@ -76,8 +77,10 @@ def find_spot(place: Place) -> Spot | None:
     if repository is None or (place.is_ours and repository.root != folder):
         return None
     path = PurePosixPath(folder.relative_to(repository.root)) / place.path
-    if ".." in path.parts or path.is_absolute() or ".git" in path.parts:
+    if ".." in path.parts or path.is_absolute():
         raise Unusable(f"{place.path} leads out of the repository.", "Give a path below the repository.")
+    if not place.is_ours and is_obeyed(PurePosixPath(place.path), folder):
+        raise Unusable(f"{path} is where programs obey what they read; it is left alone.", "Give another path.")
     return Spot(repository, str(path), place.is_ours)
 
 
@@ -93,6 +96,8 @@ def read_file(spot: Spot) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise Unusable(f"{spot.file} is no file.", "Put a plain file in its place.")
+        if os.fstat(file.fileno()).st_nlink > 1:
+            raise Unusable(f"{spot.file} {HARD_LINK}", "Put a copy of it in its place.")
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise Unusable(f"{spot.file} has more than {LARGEST:,} bytes.", "Make it shorter.")

@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from claudeops.lib import times
+from claudeops.lib import outside_json, times
 from claudeops.lib.secrets import mask, mask_value
 from memories.capture import fields
 from memories.capture.gate import Judgement, judge
@@ -208,7 +208,7 @@ def _parse(lines: Iterable[str], at: datetime, *, trust: bool) -> tuple[list[Lin
 
 
 def _entry(line: str) -> dict[str, Any]:
-    entry = json.loads(line)
+    entry = outside_json.loads(line)
     if not isinstance(entry, dict):
         raise ValueError("it is not a JSON object.")
     if entry.get("format", FORMAT) != FORMAT:

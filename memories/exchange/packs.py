@@ -18,7 +18,7 @@ from django.db import transaction
 from django.utils import timezone
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
-from claudeops.lib import times
+from claudeops.lib import outside_json, times
 from claudeops.lib.secrets import mask_value
 from claudeops.lib.word_diff import Piece, word_diff
 from memories import store
@@ -188,8 +188,8 @@ def read_pack(text: str) -> Pack:
     if len(text) > LARGEST:
         raise InvalidMemory(f"The pack is larger than {LARGEST // 1024**2} MB.", "It is not a pack of this program.")
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        content = outside_json.loads(text)
+    except ValueError as error:
         raise InvalidMemory(f"The pack is not whole or not JSON: {error}.", again) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise InvalidMemory(
@@ -201,7 +201,7 @@ def read_pack(text: str) -> Pack:
         )
     try:
         whole = hash_of(content) == content.get("sha256")
-    except (ValueError, RecursionError):  # a lone surrogate, or too deep
+    except ValueError:  # a lone surrogate
         whole = False
     if not whole:
         raise InvalidMemory("The pack was changed or damaged: its SHA-256 does not fit its content.", again)

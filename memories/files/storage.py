@@ -15,12 +15,13 @@ from pathlib import Path
 from django.conf import settings
 
 from claudeops.lib.locks import file_lock
-from claudeops.lib.whole_file import replace_in
+from claudeops.lib.whole_file import HARD_LINK, replace_in
 from memories.capture.agent_id import agent_id
 from memories.errors import MemoriesError
 from memories.files import older
 from memories.files.document import LONGEST, Document, parse
 from memories.models import FileState, Project
+from memories.models.project import is_obeyed
 
 LOCKS = "agent-files"
 """The folder of the locks, in the data folder: nothing of ours but the files stands in a person's repository."""
@@ -118,6 +119,8 @@ def inside(project: Project, relative: str) -> Path:
         raise Unusable(FileState.UNREADABLE, f"{wanted}: {_words(error)}.") from None
     if not found.is_relative_to(root):
         raise Unusable(FileState.UNREADABLE, f"{wanted} leads out of the repository, to {found}; it is not followed.")
+    if is_obeyed(found.relative_to(root), root):
+        raise Unusable(FileState.UNREADABLE, f"{found} is where programs obey what they read; it is left alone.")
     return found
 
 
@@ -152,6 +155,8 @@ def read(path: Path) -> Stored:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
                 raise Unusable(FileState.UNREADABLE, f"{path} is not a file.")
+            if status.st_nlink > 1:
+                raise Unusable(FileState.UNREADABLE, f"{path} {HARD_LINK}")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 data = file.read(LONGEST + 1)
         finally:

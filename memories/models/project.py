@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import PurePosixPath
+from itertools import pairwise
+from pathlib import PurePath, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +31,12 @@ FILES_FOLDER = ".claude-mpm/memories"
 FILES_PATTERN = "{agent}_agent.md"
 CLAUDE_CODE = (".claude/agent-memory", "{agent}/MEMORY.md")
 """Folder and pattern of Claude Code's own agent memories: the other named choice."""
+MEMORY_FOLDERS = frozenset(
+    {(".claude", "agent-memory"), (".claude", "agent-memory-local"), (".claude-mpm", "memories")}
+)
+"""The hidden folders in which files of ours may stand, as pairs of names. What else is hidden programs obey."""
+OBEYED = frozenset({"agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills"})
+"""The folders of Claude Code's own home that say what it does."""
 AGENT_ID = re.compile(r"\w{1,64}")
 MOST_SECTIONS = 20
 FILE_LIMITS: Mapping[str, tuple[int, int, int]] = MappingProxyType(
@@ -66,11 +73,28 @@ def checked_lifetimes(value: Any) -> None:
             raise ValidationError(f"{name} expires after 1 to {LONGEST_LIFETIME:,} days, or never (null).")
 
 
+def is_obeyed(path: PurePath, root: PurePath | None = None) -> bool:
+    """Whether programs do what a file of this path below `root` says: git, hooks, Claude Code's agents and their like.
+
+    Below the root, a hidden folder is allowed that is one of MEMORY_FOLDERS. In whatever case, as file systems are.
+    """
+    names = [name.casefold() for name in path.parts]
+    ours = [pair in MEMORY_FOLDERS for pair in pairwise([*names, ""])]
+    first = ours.index(True) if True in ours else len(names)
+    if "hooks" in names[:first] or any(name.startswith(".") and not ours[at] for at, name in enumerate(names)):
+        return True
+    whole = [name.casefold() for name in (root / path if root else path).parts]
+    return ".git" in whole or any(one == ".claude" and below in OBEYED for one, below in pairwise(whole))
+
+
 def checked_folder(value: str) -> None:
-    """Raise ValidationError unless `value` is a folder below the repository."""
+    """Raise ValidationError unless `value` is a folder below the repository where nothing is obeyed."""
     parts = PurePosixPath(value).parts
     if not parts or value.startswith(("/", "~")) or ".." in parts or "\\" in value or not value.isprintable():
         raise ValidationError("Give a folder below the repository, such as .claude-mpm/memories.")
+    if is_obeyed(PurePosixPath(value)):
+        allowed = ", ".join(sorted("/".join(pair) for pair in MEMORY_FOLDERS))
+        raise ValidationError(f"Programs obey what is in such a folder. Of hidden ones these are allowed: {allowed}.")
 
 
 def checked_pattern(value: str) -> None:
@@ -84,7 +108,7 @@ def checked_pattern(value: str) -> None:
 def checked_memory_path(value: str) -> None:
     """Raise ValidationError unless `value` is the path of a Markdown file below the repository."""
     checked_folder(value)
-    if not value.endswith(".md") or ".git" in PurePosixPath(value).parts:
+    if not value.endswith(".md"):
         raise ValidationError("Give the path of a Markdown file below the repository, such as docs/MEMORY.md.")
 
 
@@ -206,7 +230,10 @@ class Project(models.Model):
         return self.slug
 
     def clean(self) -> None:
-        """Refuse an empty list or text as `default_expiry`, which the field would take for blank."""
+        """Refuse an empty list or text as `default_expiry`, which the field would take for blank; check its path."""
+        for name in ("files_folder", "memory_path"):
+            if self.path and is_obeyed(PurePosixPath(getattr(self, name)), PurePosixPath(self.path)):
+                raise ValidationError({"path": f"With {name} this is where git or Claude Code obeys what it reads."})
         try:
             checked_lifetimes(self.default_expiry)
         except ValidationError as error:

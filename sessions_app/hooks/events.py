@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from claudeops.lib import outside_json
 from sessions_app.errors import InvalidHook, UnknownHook
 
 EVENTS = frozenset(
@@ -72,8 +72,8 @@ def known(event: str) -> str:
 def parse(event: str, data: bytes) -> Payload:
     """Read the JSON of a hook. Raises InvalidHook."""
     try:
-        given = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        given = outside_json.loads(data)
+    except ValueError as error:
         raise InvalidHook(f"The body is not JSON: {error}.", "Send the JSON that the CLI gives to a hook.") from error
     if not isinstance(given, dict):
         raise InvalidHook("The body is no JSON object.", "Send the JSON that the CLI gives to a hook.")

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from claudeops.lib import outside_json
 from sessions_app.errors import InvalidSettings
 from sessions_app.hooks.json_text import Node, append, is_made_around, parse, remove
 from sessions_app.runner import start_command
@@ -88,7 +89,7 @@ def warnings(text: str) -> list[str]:
     root = _root(text)
     found = []
     try:
-        json.loads(text.removeprefix("\ufeff"))
+        outside_json.loads(text.removeprefix("\ufeff"))
     except ValueError:
         found.append("The file has comments or trailing commas; Claude Code 2.1 ignores such a file, and says nothing.")
     if root.value.get("disableAllHooks") is True:

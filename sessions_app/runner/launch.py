@@ -72,6 +72,7 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     sync_agent_file(session, at=at)
     selection = inject(session, at=at)
     folder = folder_of(session)
+    sessions_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     (folder / "tmp").mkdir(exist_ok=True)
     # The CLI gets what is stored: a prompt goes to a model, and into the transcript and the raw log.
@@ -249,7 +250,7 @@ def working_directory(agent: Agent | None) -> Path:
             )
         return path
     path = Path(settings.CLAUDEOPS_WORK_DIR)
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
     return path
 
 

@@ -482,6 +482,8 @@ def test_the_admin_refuses_settings_that_cannot_be(admin_client):
         *("a folder below the repository", "with {agent} once", "items is a whole number from 1 to 200"),
     ):
         assert said in html
+    obeyed = given | {"files_folder": ".claude/agents", "files_pattern": "{agent}.md"}
+    assert "Programs obey what is in such a folder" in admin_client.post(address, obeyed).content.decode()
     given |= {"memories_in_prompt": "100", "memory_budget": "0", "used_means": "injected"}
     given |= {"files_folder": "docs/agents", "files_pattern": "{agent}.md", "files_limits": '{"items": 20}'}
     assert admin_client.post(address, given).status_code == 302

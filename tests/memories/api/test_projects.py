@@ -19,6 +19,7 @@ from memories.models import ApiToken, Memory, MemoryChange, Project, Verdict
 from memories.models.trust import FROM_OUTSIDE
 from memories.taxonomy import PROJECT
 from sessions_app.models import How, UsedMemory
+from tests.memories.files.conftest import OBEYED
 from tests.support.api_callers import bearer, problem
 from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 
@@ -53,7 +54,8 @@ def stored():
 # Projects
 
 
-def test_a_project_is_added_shown_and_changed(caller):
+def test_a_project_is_added_shown_and_changed():
+    caller = bearer("admin")
     made = caller.post(
         "/api/projects",
         {
@@ -109,6 +111,52 @@ def test_settings_of_agent_files_that_cannot_be_are_named(caller, files, field):
     refused = caller.patch("/api/projects/web", {"agentMemory": files})
     assert refused.status_code == 422
     assert set(refused.json()["error"]["fields"]) == {field}
+
+
+def test_where_files_are_is_an_operators_to_set(web, tmp_path):
+    web.path = str(tmp_path)
+    web.save()
+    paths = (
+        {"path": "/srv/other"},
+        {"path": ""},
+        {"memoryPath": "docs/MEMORY.md"},
+        {"agentMemory": {"folder": ".claude/agent-memory"}},
+        {"agentMemory": {"pattern": "{agent}/MEMORY.md", "limits": {"items": 20}}},
+        {"name": "New", "path": "/srv/other"},
+    )
+    writer = bearer("read", "write", "review", "run", name="writer")
+    before = stored()
+    for body in paths:
+        answers = [writer.patch("/api/projects/web", body)]
+        answers += [writer.post("/api/projects", {"slug": "new"} | body)] if body != {"path": ""} else []
+        for answer in answers:
+            assert problem(answer) == (403, "forbidden"), body
+            assert "token writer has not the scope admin" in answer.json()["error"]["message"]
+    assert stored() == before
+    as_it_is = writer.get("/api/projects/web").json()
+    same = {name: as_it_is[name] for name in ("path", "memoryPath", "agentMemory")}
+    assert writer.patch("/api/projects/web", same | {"name": "The web shop"}).status_code == 200
+    admin = bearer("admin", name="admin")
+    for body in paths:
+        assert admin.patch("/api/projects/web", body).status_code == 200, body
+
+
+def test_no_token_sets_a_folder_that_programs_obey(web):
+    before = stored()
+    for folder in OBEYED:
+        answer = bearer("admin", name=f"for {folder}").patch("/api/projects/web", {"agentMemory": {"folder": folder}})
+        assert problem(answer)[0] == 422, folder
+        assert set(answer.json()["error"]["fields"]) == {"agentMemory.folder"}
+    for body in (
+        {"path": "/srv/web/.git"},
+        {"path": "/home/user/.claude/Agents"},
+        {"path": "/home/user/.claude", "agentMemory": {"folder": "agents"}},
+    ):
+        assert problem(bearer("admin", name=str(body)[:60]).patch("/api/projects/web", body)) == (
+            422,
+            "invalid_project",
+        )
+    assert stored() == before
 
 
 def test_projects_come_by_slug_and_page(caller):
@@ -610,7 +658,9 @@ def test_of_two_changes_at_once_one_wins_or_both_stay(what, stated):
     row = known(web)
     caller = bearer("read", "write")
     path = "/api/projects/web" if what == "project" else f"/api/projects/web/memories/{row.pk}"
-    sent = [{"name": "One"}, {"path": "/srv"}] if what == "project" else [{"tags": ["one"]}, {"relevanceScore": 0.4}]
+    sent = (
+        [{"name": "One"}, {"description": "Two"}] if what == "project" else [{"tags": ["one"]}, {"relevanceScore": 0.4}]
+    )
     headers = {"If-Match": caller.get(path).headers["ETag"]} if stated else {}
     barrier = Barrier(2)
 

@@ -462,6 +462,16 @@ def test_a_symbolic_link_is_not_followed(theirs, tmp_path):
     assert ("secret" in file.text, (tmp_path / "outside.md").read_text()) == (False, "- secret of another\n")
 
 
+def test_a_hard_link_to_a_file_from_elsewhere_is_not_read(theirs, tmp_path):
+    (tmp_path / "outside.md").write_text("- secret of another\n")
+    (theirs / "MEMORY.md").unlink()
+    (theirs / "MEMORY.md").hardlink_to(tmp_path / "outside.md")
+    file = read()
+    approved(file)
+    assert "has other names (a hard link)" in promote(file).problem
+    assert ("secret" in file.text, (tmp_path / "outside.md").read_text()) == (False, "- secret of another\n")
+
+
 def test_worktrees_have_their_own_branch(theirs, settings, tmp_path):
     git(theirs, "worktree", "add", "-q", str(tmp_path / "side"), "-b", "side")
     settings.CLAUDEOPS_MEMORY_FILE = str(tmp_path / "side" / "MEMORY.md")

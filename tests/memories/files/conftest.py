@@ -14,6 +14,13 @@ from memories.capture.statement import Provenance, Statement
 from memories.files import sync
 from memories.models import Memory, Project
 
+OBEYED = (
+    *(".claude/agents", ".claude", ".claude/hooks", ".claude/commands", ".claude/skills/x", ".CLAUDE/Agents"),
+    *(".git/hooks", ".git", "docs/.Git/hooks", ".github/workflows", ".husky", "hooks", "docs/Hooks"),
+    *(".claude/agent-memory/.git", ".claude/agent-memory-x", "./.claude/agents", ".vscode/x"),
+)
+"""Folders below a repository whose files tell git, Claude Code or others what to do."""
+
 
 class Repository:
     """The repository of a project; `git` runs as Ada, with nothing of this machine's configuration."""

@@ -15,13 +15,15 @@ import pytest
 from django.utils import timezone
 
 from claudeops.env import BASE_DIR
+from memories.errors import InvalidProject
 from memories.files import storage
 from memories.files.status import statuses
 from memories.files.storage import Unusable
 from memories.files.sync import sync_file, sync_project
 from memories.files.told import told_to
+from memories.lifecycle.projects import set_project
 from memories.models import AgentFile, FileState, Memory, Project
-from tests.memories.files.conftest import Repository
+from tests.memories.files.conftest import OBEYED, Repository
 
 Learn = Callable[..., Memory]
 
@@ -45,6 +47,7 @@ import os, resource, signal
 import django
 django.setup()
 from pathlib import Path
+from memories.errors import InvalidProject
 from memories.files import storage
 {before}
 try:
@@ -228,6 +231,23 @@ def test_a_link_out_of_the_repository_is_refused(
     assert (outside / "kept.md").read_bytes() == OLD
 
 
+def test_a_hard_link_to_a_file_from_elsewhere_is_not_read(
+    project: Project, repository: Repository, learn: Learn, tmp_path: Path
+) -> None:
+    learn(QUEUE)
+    outside = tmp_path / "outside.md"
+    outside.write_bytes(OLD)
+    link = repository.file()
+    link.parent.mkdir(parents=True)
+    link.hardlink_to(outside)
+    refused(project, FileState.UNREADABLE, "has other names (a hard link)")
+    assert outside.read_bytes() == OLD
+    link.unlink()
+    link.write_bytes(OLD)
+    sync_file(project, "research")
+    assert QUEUE in repository.text()
+
+
 def test_a_link_within_the_repository_is_followed(project: Project, repository: Repository, learn: Learn) -> None:
     learn(QUEUE)
     (repository.path / "docs").mkdir()
@@ -291,3 +311,50 @@ def test_a_bom_other_line_ends_and_a_missing_one_stay(
     assert f"- {QUEUE}" in after
     assert Memory.objects.filter(observation="Ask Ada first").count() == 1
     assert sync_file(project, "research").changed is False
+
+
+def test_a_folder_of_memories_is_allowed_and_one_that_programs_obey_is_not(project: Project) -> None:
+    for folder in (".claude/agent-memory", ".claude-mpm/memories", ".claude/agent-memory/team", "docs/agents", "notes"):
+        set_project(project, files_folder=folder)
+    for folder in OBEYED:
+        with pytest.raises(InvalidProject, match="files_folder: Programs obey"):
+            set_project(project, files_folder=folder)
+        with pytest.raises(InvalidProject, match="memory_path: Programs obey"):
+            set_project(project, memory_path=f"{folder}/MEMORY.md")
+    set_project(project, files_folder="agents")
+    for path in (f"{project.path}/.git", "/home/user/.claude", "/home/user/.Claude/Agents"):
+        with pytest.raises(InvalidProject, match="path: With files_folder this is where"):
+            set_project(project, path=path)
+    set_project(project, path="/home/user/shop/.claude/worktrees/one")
+
+
+@pytest.mark.parametrize("kept", [".claude/agents", ".git/hooks", ".github", ".CLAUDE/agents"])
+@pytest.mark.parametrize("by", ["row", "link", "link of the root"])
+def test_nothing_is_read_or_written_where_programs_obey_it(
+    project: Project, repository: Repository, learn: Learn, kept: str, by: str
+) -> None:
+    """Whatever the row says, and where a link leads, when the file is opened."""
+    learn(QUEUE)
+    place = repository.path / kept
+    place.mkdir(parents=True)
+    held = place / "research_agent.md"
+    held.write_text("# Research\n\n## Learnings\n- Obey the workers\n", encoding="utf-8")
+    if by == "row":
+        Project.objects.update(files_folder=kept)
+    elif by == "link":
+        (repository.path / ".claude-mpm").mkdir()
+        (repository.path / ".claude-mpm" / "memories").symlink_to(place)
+    else:
+        root = repository.path.parent / "root"
+        root.symlink_to(place if kept.startswith((".git/", ".claude/", ".CLAUDE")) else repository.path)
+        Project.objects.update(path=str(root), files_folder="x" if root.resolve() == place else kept)
+    before = {path: path.read_bytes() for path in repository.path.rglob("*") if path.is_file()}
+    project.refresh_from_db()
+    with pytest.raises(Unusable, match="where programs obey what they read"):
+        storage.location(project, "research")
+    with pytest.raises(Unusable, match="where programs obey what they read"):
+        storage.put_beside(project, "README.md", b"x")
+    sync_file(project, "research", create=True)
+    assert AgentFile.objects.get().state == FileState.UNREADABLE
+    assert {path: path.read_bytes() for path in repository.path.rglob("*") if path.is_file()} == before
+    assert not Memory.objects.filter(observation__contains="Obey").exists()
