@@ -1,12 +1,10 @@
 """App configurations of the project (checks, commands) and of its admin site."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from axes.apps import AppConfig as AxesConfig
 from django.apps import AppConfig, apps
-from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.apps import SimpleAdminConfig
 from django.contrib.admin.checks import check_admin_app, check_dependencies
@@ -25,12 +23,7 @@ class ClaudeopsConfig(AppConfig):
 
         last = apps.get_app_config("django_q")  # after sessions_app, memories and auth, in INSTALLED_APPS
         post_migrate.connect(roles.after_migrating, sender=last, dispatch_uid="claudeops.roles")
-        connection_created.connect(_keep_private, dispatch_uid="claudeops.private")
-
-
-def _keep_private(**kwargs: Any) -> None:
-    """Do so when SQLite has made its file, and before it makes the ones beside it, which get the rights of that."""
-    keep_private(Path(settings.CLAUDEOPS_DATA_DIR))
+        connection_created.connect(keep_private, dispatch_uid="claudeops.private")
 
 
 class SignInLimitsConfig(AxesConfig):

@@ -7,6 +7,7 @@ from typing import Any
 
 DEEPEST = 100
 """Levels. What reads a value afterwards calls itself once or more for each."""
+TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 
 
 def loads(text: str | bytes) -> Any:
@@ -21,6 +22,3 @@ def loads(text: str | bytes) -> Any:
         if not (level := [value for values in inner for value in values]):
             return found
     raise ValueError(TOO_DEEP)
-
-
-TOO_DEEP = f"It is nested deeper than {DEEPEST} levels."

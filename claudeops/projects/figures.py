@@ -162,7 +162,6 @@ class OfProject:
     ends: Bars
     soon: int
     used: Bars
-    informed: int
     told: Ended
     others: Ended
     never: int | None
@@ -176,7 +175,7 @@ class OfProject:
 
 
 def of_project(project: Project, at: datetime, memories: int) -> OfProject:
-    """Read the charts of a project with so many active `memories`, as of `at` (aware). Six queries."""
+    """Read the charts of a project with so many active `memories`, as of `at` (aware). Five queries."""
     today = start_of_day(at)
     ending = ends_in_parts([project.pk], today, WEEK, ENDS_WEEKS)[project.pk]
     edges = week_edges(at, USED_WEEKS)
@@ -188,7 +187,6 @@ def of_project(project: Project, at: datetime, memories: int) -> OfProject:
         ),
         soon=sum(ending[week] for week in range(SOON)),
         used=bars("Memories used, by week", _using(used.parts, edges, project, at), USING, end="now", labels=3),
-        informed=used.informed,
         told=used.told,
         others=used.others,
         never=_never_used(project) if memories <= MOST else None,

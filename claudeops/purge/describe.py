@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,27 +26,23 @@ KEPT = "It stays where it is a name or a key: {names}"
 EXAMPLES = "It has fewer than 8 characters and is looked for as a whole word, in these places among others:"
 MOST_TEXTS = 50
 
-PLACES = {
-    "memories": ("Memories", "memories"),
-    "memory_changes": ("History of memories", "memory-changes"),
-    **dict.fromkeys(("injection_receipts", "injected_memories"), ("Prompts of sessions: the memories", "sessions")),
-    **dict.fromkeys(("sessions", "used_memories"), ("Sessions: task, prompt, answer", "sessions")),
-    **dict.fromkeys(("session_log_entries", "sessions/"), ("Logs of sessions", "sessions")),
-    **dict.fromkeys(("events", "service_checks"), ("Events", "events")),
-    **dict.fromkeys(("facts", "segments", "hook_receipts"), ("Sessions of developers", "transcripts")),
-    **dict.fromkeys(("transcripts", "transcript_parts"), ("Sessions of developers", "transcripts")),
-    **dict.fromkeys(("gate_decisions", "agent_captures"), ("Decisions of the gate", "decisions")),
-    **dict.fromkeys(("agent_file_entries", "agent_files"), ("Memory files of agents", "projects")),
-    **dict.fromkeys(("agent_file_conflicts", "agent files, lines"), ("Memory files of agents", "projects")),
-    **dict.fromkeys(("memory_files", "memory_file_commits", "MEMORY.md, entries"), ("MEMORY.md", "memory-file")),
-    **dict.fromkeys(("proposals", "proposal_decisions"), ("Proposals for MEMORY.md", "desk")),
-    **dict.fromkeys(("proposal_evidence", "reflections"), ("Proposals for MEMORY.md", "desk")),
-    "disagreements": ("Disagreements", "desk"),
-    **dict.fromkeys(("recalls", "recall_marks"), ("Questions that were asked", "recall-asked")),
-    "telemetry_records": ("Telemetry", "telemetry"),
-    **dict.fromkeys(("django_q_task", "django_q_ormq"), ("Tasks of the queue", "")),
-}
-"""By table, folder or kind of file: the place in words, and the name of the page that shows it."""
+PLACES = (
+    ("Memories", "memories", "memories"),
+    ("History of memories", "memory-changes", "memory_changes"),
+    ("Prompts of sessions: the memories", "sessions", "injection_receipts injected_memories"),
+    ("Sessions: task, prompt, answer", "sessions", "sessions used_memories"),
+    ("Logs of sessions", "sessions", "session_log_entries sessions/"),
+    ("Events", "events", "events service_checks"),
+    ("Sessions of developers", "transcripts", "facts segments hook_receipts transcripts transcript_parts"),
+    ("Decisions of the gate", "decisions", "gate_decisions agent_captures"),
+    ("Memory files of agents", "projects", "agent_files agent_file_entries agent_file_conflicts agent"),
+    ("MEMORY.md", "memory-file", "memory_files memory_file_commits MEMORY"),
+    ("Proposals for MEMORY.md", "desk", "proposals proposal_decisions proposal_evidence reflections"),
+    ("Disagreements", "desk", "disagreements"),
+    ("Questions that were asked", "recall-asked", "recalls recall_marks"),
+    ("Telemetry", "telemetry", "telemetry_records"),
+)
+"""The places in words, the page that shows each, and its tables, folders and files, up to the first dot or blank."""
 
 
 @dataclass(slots=True)
@@ -60,12 +57,12 @@ class Place:
 
 def places_of(counts: Mapping[str, int]) -> list[Place]:
     """Return the places of a plan or a receipt, as people call them."""
-    tables = {model._meta.db_table: str(model._meta.verbose_name_plural) for model in apps.get_models()}
+    known = {name: (words, page) for words, page, names in PLACES for name in names.split()}
+    tables = {model._meta.db_table: str(model._meta.verbose_name_plural).capitalize() for model in apps.get_models()}
     found: dict[str, Place] = {}
     for name, number in counts.items():
-        table, folder = name.split(".")[0], f"{name.split('/')[0]}/"
-        named = PLACES.get(name) or PLACES.get(folder) or (PLACES.get(table) if table in tables else None)
-        words, page = named or (tables.get(table, name).capitalize() if table in tables else f"File {name}", "")
+        start = f"{name.partition('/')[0]}/" if "/" in name else re.split(r"[. ]", name)[0]
+        words, page = known.get(start) or (tables.get(start, f"File {name}"), "")
         place = found.setdefault(words, Place(words, page))
         place.number += number
         place.names.append(name)

@@ -24,7 +24,6 @@ from claudeops import __version__
 from claudeops.backups import folder as backups
 from claudeops.lib import database_version, outage, sqlite_damage
 from claudeops.lib.humanize import exact, size
-from claudeops.lib.private import keep_private
 from claudeops.overview import health, silence
 from claudeops.secret_scan import last
 from claudeops.workers import schedules
@@ -158,8 +157,6 @@ def _data_folder() -> Iterator[Finding]:
     text = f"{folder}, {size(free)} free"
     if full := outage.full_disk():
         yield Finding(ERROR, "data folder", full, outage.MAKE_ROOM)
-    elif left := keep_private(folder):
-        yield Finding(WARNING, "data folder", f"{text}; others may read {', '.join(left)}", "Give them to this user.")
     elif free < LITTLE_SPACE:
         yield Finding(WARNING, "data folder", text, "Raw logs and the database grow here. Free space or move it.")
     else:

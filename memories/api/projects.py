@@ -310,19 +310,8 @@ def _sent(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _project(row: Project) -> dict[str, Any]:
-    columns = (
-        "id",
-        "slug",
-        "name",
-        "path",
-        "memory_path",
-        "description",
-        "memories_in_prompt",
-        "memory_budget",
-        "used_means",
-        "observed",
-    )
-    data = {name: getattr(row, name) for name in (*columns, "created_at")}
+    columns = ("id", "slug", "name", "path", "memory_path", "description", "memories_in_prompt", "memory_budget")
+    data = {name: getattr(row, name) for name in (*columns, "used_means", "observed", "created_at")}
     files = {name: getattr(row, setting) for name, setting in shapes.OF_FILES.items()}
     memory = {"default_expiry": row.default_expiry}
     found = shapes.ProjectOut.model_validate(data | {"memory": memory, "agent_memory": files})

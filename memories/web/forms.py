@@ -155,14 +155,7 @@ class EditForm(forms.Form):
     persistent = forms.BooleanField(label="Persistent: it never fades", required=False, show_hidden_initial=True)
 
     FURTHER = (
-        "service",
-        "category",
-        "tags",
-        "expires_at",
-        "surface",
-        "project",
-        "agent",
-        "relevance_score",
+        *("service", "category", "tags", "expires_at", "surface", "project", "agent", "relevance_score"),
         "persistent",
     )
     """Fields of the memory's page. Each comes with the value that the person saw, so that what the person left alone

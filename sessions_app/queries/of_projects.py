@@ -12,7 +12,7 @@ from decimal import Decimal
 from django.db.models import Sum
 
 from sessions_app.credit.facts import counts_of
-from sessions_app.models import Injected, Session, Status, Trigger, UsedMemory
+from sessions_app.models import Session, Status, Trigger, UsedMemory
 from sessions_app.queries.helped import ENDED
 
 MOST = 2_000
@@ -49,12 +49,10 @@ class Best:
 @dataclass(frozen=True, slots=True)
 class Used:
     """The uses of a project's memories: by outcome (helped, failed, unknown) in each part; how the sessions ended that
-    used one, and those that used none; and the best memory, None where none helped. `informed` counts the sessions that
-    were told some in their prompts.
+    used one, and those that used none; and the best memory, None where none helped.
     """
 
     parts: Sequence[Counter[str]]
-    informed: int
     told: Ended
     others: Ended
     best: Best | None
@@ -67,7 +65,7 @@ class Used:
 def used_in_parts(project: int, edges: Sequence[datetime]) -> Used:
     """Read what the sessions of a project used that ended between the first and the last of `edges` (aware).
 
-    Three queries. Of more than MOST sessions the latest ones are read; imported logs are told nothing and left out.
+    Two queries. Of more than MOST sessions the latest ones are read; imported logs are told nothing and left out.
     """
     rows = Session.objects.filter(project=project, ended_at__gte=edges[0], ended_at__lt=edges[-1], status__in=ENDED)
     rows = rows.exclude(trigger=Trigger.IMPORT).order_by("-ended_at")
@@ -84,7 +82,6 @@ def used_in_parts(project: int, edges: Sequence[datetime]) -> Used:
         told.add(session)
     return Used(
         parts,
-        Injected.objects.filter(session__in=list(latest)).order_by().values("session").distinct().count(),
         _ended(status for pk, (_, status) in latest.items() if pk in told),
         _ended(status for pk, (_, status) in latest.items() if pk not in told),
         _best(of_memory),

@@ -82,29 +82,14 @@ def launch(session: Session, *, at: datetime | None = None) -> process.Process:
     session.cli_session_id = str(uuid.uuid4())
     log = folder / f"stdout-{session.attempts}.jsonl"
     session.log_file = str(log.relative_to(settings.CLAUDEOPS_DATA_DIR))
-    session.ingest_offset, session.ingest_state = (
-        0,
-        {
-            "before": session.exposed_before,
-            "spending": {"carried_usd": carried_usd(session)},
-        },
-    )
+    before = session.exposed_before
+    session.ingest_offset = 0
+    session.ingest_state = {"before": before, "spending": {"carried_usd": carried_usd(session)}}
     (folder / "prompt.md").write_text(session.prompt, encoding="utf-8")
     argv = command_of(session, agent, folder)
     cwd = working_directory(agent)
-    session.save(
-        update_fields=[
-            "prompt",
-            "prompt_sha256",
-            "injected_text",
-            "cli_session_id",
-            "log_file",
-            "ingest_offset",
-            "ingest_state",
-            "replay_stream",
-            "model",
-        ]
-    )
+    prompt = ("prompt", "prompt_sha256", "injected_text", "cli_session_id", "log_file")
+    session.save(update_fields=[*prompt, "ingest_offset", "ingest_state", "replay_stream", "model"])
     started = process.start(
         argv,
         stdin=folder / "prompt.md",

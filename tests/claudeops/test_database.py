@@ -56,14 +56,16 @@ def test_nobody_else_reads_what_is_in_the_data_folder_whatever_was_there(tmp_pat
     assert found == {name: "700" if name == "sessions" else "600" for name in found}
 
 
-def test_a_link_out_of_the_data_folder_is_left_alone(tmp_path):
+def test_a_link_out_of_the_data_folder_is_left_alone(tmp_path, settings):
     outside, folder = tmp_path / "outside", tmp_path / "data"
+    settings.CLAUDEOPS_DATA_DIR = folder
+    keep_private()
     folder.mkdir()
     outside.write_text("x")
     outside.chmod(0o644)
     (folder / "link").symlink_to(outside)
     (folder / "run").mkdir(mode=0o755)
     (folder / "read-only").touch(mode=0o444)
-    assert keep_private(folder) == keep_private(folder / "none") == []
+    keep_private()
     assert modes(folder) | {"link": ""} == {"link": "", "read-only": "400", "run": "700"}
     assert outside.stat().st_mode & 0o777 == 0o644

@@ -12,8 +12,6 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import ValidationError
 
 BIGGEST_ID = 2**63 - 1
-TICKED = ("id", ACTION_CHECKBOX_NAME)
-"""The names of ticked rows: those of a list, and of the admin's."""
 
 
 class IdRangesField(forms.Field):
@@ -54,15 +52,17 @@ class Selection(forms.Form):
     count = forms.IntegerField(required=False, min_value=0)
 
     def clean(self) -> None:
-        for name in TICKED:  # an action on some of them would look like one on all
-            if 0 < len(self._ticked(name)) < len(self._given(name)):
+        for name in ("id", ACTION_CHECKBOX_NAME):  # an action on some of them would look like one on all
+            given = self._given(name)
+            if 0 < len(self._ticked(given)) < len(given):
                 raise ValidationError("A ticked row could not be read.")
 
-    def chosen(self, name: str = TICKED[0]) -> list[int]:
-        return [*self.cleaned_data["ids"], *self._ticked(name)]
-
-    def _ticked(self, name: str) -> list[int]:
-        return [int(value) for value in self._given(name) if value.isdecimal() and len(value) < 19]
+    def chosen(self, name: str = "id") -> list[int]:
+        return [*self.cleaned_data["ids"], *self._ticked(self._given(name))]
 
     def _given(self, name: str) -> list[str]:
         return forms.MultipleHiddenInput().value_from_datadict(self.data, self.files, name) or []
+
+    @staticmethod
+    def _ticked(given: list[str]) -> list[int]:
+        return [int(value) for value in given if value.isdecimal() and len(value) < 19]
