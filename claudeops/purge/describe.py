@@ -41,6 +41,7 @@ PLACES = (
     ("Disagreements", "desk", "disagreements"),
     ("Questions that were asked", "recall-asked", "recalls recall_marks"),
     ("Telemetry", "telemetry", "telemetry_records"),
+    ("Backups", "", "backups"),
 )
 """The places in words, the page that shows each, and its tables, folders and files, up to the first dot or blank."""
 
