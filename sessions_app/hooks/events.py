@@ -9,18 +9,10 @@ from claudeops.lib import outside_json
 from sessions_app.errors import InvalidHook, UnknownHook
 
 EVENTS = frozenset(
-    {
-        "SessionStart",
-        "UserPromptSubmit",
-        "PreToolUse",
-        "PostToolUse",
-        "SubagentStart",
-        "SubagentStop",
-        "PreCompact",
-        "PostCompact",
-        "Stop",
-        "SessionEnd",
-    }
+    (
+        *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "SubagentStart", "SubagentStop"),
+        *("PreCompact", "PostCompact", "Stop", "SessionEnd"),
+    )
 )
 LONGEST_ID = 100
 """Characters of a session's or a subagent's id."""
@@ -49,16 +41,8 @@ class Payload:
 
 
 TEXTS = (
-    "cwd",
-    "source",
-    "transcript_path",
-    "agent_id",
-    "agent_type",
-    "tool_name",
-    "prompt",
-    "prompt_id",
-    "last_assistant_message",
-    "agent_transcript_path",
+    *("cwd", "source", "transcript_path", "agent_id", "agent_type", "tool_name", "prompt", "prompt_id"),
+    *("last_assistant_message", "agent_transcript_path"),
 )
 
 

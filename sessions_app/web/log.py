@@ -84,19 +84,8 @@ def _session(pk: int) -> Session:
     if pk > HIGHEST:
         raise Http404
     rows = Session.objects.select_related("agent")
-    shown = (
-        "id",
-        "status",
-        "status_reason",
-        "log_file",
-        "stats",
-        "agent__slug",
-        "pid",
-        "started_at",
-        "ingest_offset",
-        "trigger",
-    )
-    return get_object_or_404(rows.only(*shown), pk=pk)
+    shown = ("id", "status", "status_reason", "log_file", "stats", "agent__slug")
+    return get_object_or_404(rows.only(*shown, "pid", "started_at", "ingest_offset", "trigger"), pk=pk)
 
 
 @require_safe
