@@ -127,8 +127,8 @@ def memories(request: HttpRequest, project: str, asked: Query[shapes.MemoriesAsk
     summary="Add a memory to a project",
 )
 def remember(request: HttpRequest, project: str, given: shapes.ProjectMemoryIn, response: HttpResponse) -> Status:
-    """It passes the gate and is matched. 201: stored; 200: known, reinforced or a duplicate; 202: held for
-    review; 422 `discarded`: not stored. With `source` human and the scope review it is a person's: it passes no gate, its
+    """It passes the gate and is matched. 201: stored; 200: known, reinforced or a duplicate; 202: held for review; 422
+    `discarded`: not stored. With `source` human and the scope review it is a person's: it passes no gate, its
     confidence is 1.0, and it is approved by who made the token.
     """
     access = access_in(request)
