@@ -27,8 +27,6 @@ LARGEST = 1024 * 1024
 """Bytes of a MEMORY.md that is read."""
 MOST_COMMITS = 1_000
 """Commits of one file that are read at once, the latest."""
-NOBODY = "0" * 40
-"""The old value of a ref that does not exist yet."""
 NAME = "claudeops"
 EMAIL = "claudeops@localhost"
 IN_PROGRESS: Mapping[str, str] = {
@@ -397,10 +395,9 @@ def is_filtered(repository: Repository, path: str) -> bool:
 
 
 def checkouts(repository: Repository) -> list[Path]:
-    """Return the folders of a repository's working trees, by its own list; no git is run. Raises GitError.
+    """Return the folders of a repository's working trees, by its own list, whatever a folder says. Raises GitError.
 
-    One that was removed by hand is in it until git prunes it. A folder that says itself that it is one is not enough,
-    nor is a folder in the place of one whose `.git` is another.
+    One that was removed by hand is in it until git prunes it, unless another folder stands in its place.
     """
     roots = [repository.common.parent] if repository.common.name == ".git" else []
     try:
