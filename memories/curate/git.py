@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from claudeops.lib.whole_file import replace_file
@@ -441,7 +441,8 @@ def leave_out(repository: Repository, path: str) -> bool:
     """
     if git(repository, "ls-files", "-z", "--", f":(literal,top){path}"):
         return False
-    if _try(repository, "check-ignore", "--quiet", "--", path)[0] != 0:
+    ignores = partial(_try, repository, "check-ignore", "--quiet", "--", path)
+    if ignores()[0] != 0:
         file = repository.common / "info" / "exclude"
         rule = "/" + re.sub(r"([\\*?\[])", r"\\\1", path)
         try:
@@ -450,6 +451,8 @@ def leave_out(repository: Repository, path: str) -> bool:
             replace_file(file, before + f"{rule}\n".encode())
         except OSError as error:
             raise GitError(f"{file} cannot be written: {_words(error)}.") from None
+        if ignores()[0] != 0:
+            raise GitError(f"A rule of .gitignore takes {path} in again.")
     return True
 
 
