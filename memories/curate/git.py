@@ -138,7 +138,7 @@ def find_repository(folder: Path) -> Repository | None:
             if here.is_dir() and (here / "HEAD").exists():
                 return _repository(root, here)
             if here.is_file():  # a worktree or a submodule
-                named = here.read_text(encoding="utf-8", errors="replace").strip()
+                named = _text(here)
                 if named.startswith("gitdir: "):
                     return _repository(root, (root / named.removeprefix("gitdir: ")).resolve())
     except (OSError, RuntimeError, ValueError) as error:
@@ -148,8 +148,14 @@ def find_repository(folder: Path) -> Repository | None:
 
 def _repository(root: Path, git_dir: Path) -> Repository:
     named = git_dir / "commondir"
-    common = (git_dir / named.read_text(encoding="utf-8").strip()).resolve() if named.is_file() else git_dir
+    common = (git_dir / _text(named)).resolve() if named.is_file() else git_dir
     return Repository(root, git_dir, common)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a small file of git's, which anybody may have written. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(LARGEST).decode("utf-8", "replace").strip()
 
 
 def init(folder: Path, branch: str = "main") -> Repository:
@@ -402,7 +408,7 @@ def checkouts(repository: Repository) -> list[Path]:
     roots = [repository.common.parent] if repository.common.name == ".git" else []
     try:
         for entry in sorted(repository.common.glob("worktrees/*/gitdir")):
-            link = entry.parent / entry.read_text(encoding="utf-8", errors="replace").strip()
+            link = entry.parent / (_text(entry) if entry.is_file() else "")
             root = link.parent.resolve()
             here = find_repository(root) if link.is_file() else None
             if not root.exists() or (here is not None and here.git_dir == entry.parent.resolve()):
@@ -413,9 +419,18 @@ def checkouts(repository: Repository) -> list[Path]:
 
 
 def remotes(repository: Repository) -> set[str]:
-    """Return the addresses of a repository's remotes, each in one form: host/path, or the path on this host."""
-    _, out, _ = _try(repository, "config", "--local", "--get-regexp", r"^remote\..*\.url$")
-    return {_address(line.partition(" ")[2]) for line in out.decode("utf-8", "replace").splitlines()}
+    """Return the addresses of a repository's remotes, each in one form: host/path, or the path on this host.
+
+    No git is run, since a hook waits for those of all projects. Raises OSError.
+    """
+    config, addresses, is_remote = repository.common / "config", set(), False
+    for line in _text(config).splitlines() if config.is_file() else ():
+        name, _, value = line.partition("=")
+        if name.lstrip().startswith("["):
+            is_remote = name.lstrip().lower().startswith("[remote ")
+        elif is_remote and name.strip().lower() == "url":
+            addresses.add(_address(value.strip().strip('"')))
+    return addresses
 
 
 def _address(url: str) -> str:
