@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from claudeops.lib.whole_file import replace_file
@@ -27,8 +27,6 @@ LARGEST = 1024 * 1024
 """Bytes of a MEMORY.md that is read."""
 MOST_COMMITS = 1_000
 """Commits of one file that are read at once, the latest."""
-NOBODY = "0" * 40
-"""The old value of a ref that does not exist yet."""
 NAME = "claudeops"
 EMAIL = "claudeops@localhost"
 IN_PROGRESS: Mapping[str, str] = {
@@ -140,7 +138,7 @@ def find_repository(folder: Path) -> Repository | None:
             if here.is_dir() and (here / "HEAD").exists():
                 return _repository(root, here)
             if here.is_file():  # a worktree or a submodule
-                named = here.read_text(encoding="utf-8", errors="replace").strip()
+                named = _text(here)
                 if named.startswith("gitdir: "):
                     return _repository(root, (root / named.removeprefix("gitdir: ")).resolve())
     except (OSError, RuntimeError, ValueError) as error:
@@ -150,8 +148,14 @@ def find_repository(folder: Path) -> Repository | None:
 
 def _repository(root: Path, git_dir: Path) -> Repository:
     named = git_dir / "commondir"
-    common = (git_dir / named.read_text(encoding="utf-8").strip()).resolve() if named.is_file() else git_dir
+    common = (git_dir / _text(named)).resolve() if named.is_file() else git_dir
     return Repository(root, git_dir, common)
+
+
+def _text(path: Path) -> str:
+    """Return the text of a small file of git's, which anybody may have written. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(LARGEST).decode("utf-8", "replace").strip()
 
 
 def init(folder: Path, branch: str = "main") -> Repository:
@@ -397,15 +401,14 @@ def is_filtered(repository: Repository, path: str) -> bool:
 
 
 def checkouts(repository: Repository) -> list[Path]:
-    """Return the folders of a repository's working trees, by its own list; no git is run. Raises GitError.
+    """Return the folders of a repository's working trees, by its own list, whatever a folder says. Raises GitError.
 
-    One that was removed by hand is in it until git prunes it. A folder that says itself that it is one is not enough,
-    nor is a folder in the place of one whose `.git` is another.
+    One that was removed by hand is in it until git prunes it, unless another folder stands in its place.
     """
     roots = [repository.common.parent] if repository.common.name == ".git" else []
     try:
         for entry in sorted(repository.common.glob("worktrees/*/gitdir")):
-            link = entry.parent / entry.read_text(encoding="utf-8", errors="replace").strip()
+            link = entry.parent / (_text(entry) if entry.is_file() else "")
             root = link.parent.resolve()
             here = find_repository(root) if link.is_file() else None
             if not root.exists() or (here is not None and here.git_dir == entry.parent.resolve()):
@@ -416,9 +419,18 @@ def checkouts(repository: Repository) -> list[Path]:
 
 
 def remotes(repository: Repository) -> set[str]:
-    """Return the addresses of a repository's remotes, each in one form: host/path, or the path on this host."""
-    _, out, _ = _try(repository, "config", "--local", "--get-regexp", r"^remote\..*\.url$")
-    return {_address(line.partition(" ")[2]) for line in out.decode("utf-8", "replace").splitlines()}
+    """Return the addresses of a repository's remotes, each in one form: host/path, or the path on this host.
+
+    No git is run, since a hook waits for those of all projects. Raises OSError.
+    """
+    config, addresses, is_remote = repository.common / "config", set(), False
+    for line in _text(config).splitlines() if config.is_file() else ():
+        name, _, value = line.partition("=")
+        if name.lstrip().startswith("["):
+            is_remote = name.lstrip().lower().startswith("[remote ")
+        elif is_remote and name.strip().lower() == "url":
+            addresses.add(_address(value.strip().strip('"')))
+    return addresses
 
 
 def _address(url: str) -> str:
@@ -444,7 +456,8 @@ def leave_out(repository: Repository, path: str) -> bool:
     """
     if git(repository, "ls-files", "-z", "--", f":(literal,top){path}"):
         return False
-    if _try(repository, "check-ignore", "--quiet", "--", path)[0] != 0:
+    ignores = partial(_try, repository, "check-ignore", "--quiet", "--", path)
+    if ignores()[0] != 0:
         file = repository.common / "info" / "exclude"
         rule = "/" + re.sub(r"([\\*?\[])", r"\\\1", path)
         try:
@@ -453,6 +466,8 @@ def leave_out(repository: Repository, path: str) -> bool:
             replace_file(file, before + f"{rule}\n".encode())
         except OSError as error:
             raise GitError(f"{file} cannot be written: {_words(error)}.") from None
+        if ignores()[0] != 0:
+            raise GitError(f"A rule of .gitignore takes {path} in again.")
     return True
 
 

@@ -132,8 +132,10 @@ def _save(row: MemoryFile, seen: Seen, at: datetime, **columns: Any) -> None:
 
 def _problem_of(seen: Seen) -> str:
     head = seen.head.commit
-    if seen.conflict:
-        return f"MEMORY.md is in a merge conflict: {seen.conflict}. It is read again when a person has resolved it."
+    for text, place in ((seen.working_text, ""), (seen.committed_text, " of the last commit")):
+        if (line := parse(text).conflict) is not None:
+            where = f"it begins in line {line + 1:,}{place}"
+            return f"MEMORY.md is in a merge conflict: {where}. It is read again when a person has resolved it."
     if seen.working is None and git.has_history(seen.spot.repository, head, seen.spot.path):
         return "MEMORY.md was deleted, and stays so; promotions wait. To begin a new one: manage.py memory-file init"
     if seen.is_edited and seen.spot.is_ours and _has_new_credential(seen):

@@ -16,7 +16,6 @@ from django.conf import settings
 
 from claudeops.lib.locks import file_lock
 from memories.curate import git
-from memories.curate.document import parse
 from memories.curate.git import Blob, Head
 from memories.curate.working_tree import Spot, Unusable, decode, read_file
 from memories.models import MemoryFile
@@ -40,15 +39,6 @@ class Seen:
     @property
     def working_text(self) -> str:
         return decode(self.working) if self.working is not None else ""
-
-    @property
-    def conflict(self) -> str:
-        """Say where the file is in a merge conflict; "" where it is in none. What is committed counts, too."""
-        for text, place in ((self.working_text, ""), (self.committed_text, " of the last commit")):
-            line = parse(text).conflict
-            if line is not None:
-                return f"it begins in line {line + 1:,}{place}"
-        return ""
 
     @property
     def is_edited(self) -> bool:

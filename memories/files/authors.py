@@ -84,7 +84,7 @@ def authors_of(path: Path, document: Document) -> Authors:
         return Authors()
     commits = _commits_of_lines(committed, said.decode("utf-8", "replace"))
     people = _people(folder, {*commits} - {""})
-    old, new = _texts(lines_of(_decoded(committed))), _texts(document.lines)
+    old, new = _texts(committed), [text for text, _ in document.lines]
     if len(commits) != len(old):
         return Authors()
     lines = {here: people.get(commits[there], FILE) for there, here in _same_lines(old, new)}
@@ -114,16 +114,12 @@ def _commits_of_lines(committed: bytes, said: str) -> list[str]:
             by_row[int(row_of[2]) - 1] = row_of[1]
     found: list[str] = []
     for row, content in enumerate(committed.removeprefix(codecs.BOM_UTF8).split(b"\n")):
-        found += [by_row.get(row, "")] * len(lines_of(_decoded(content + b"\n")))
+        found += [by_row.get(row, "")] * len(_texts(content + b"\n"))
     return found[:-1] if committed.endswith(b"\n") else found
 
 
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8-sig", "replace")
-
-
-def _texts(lines: Iterable[tuple[str, str]]) -> list[str]:
-    return [text for text, _ in lines]
+def _texts(data: bytes) -> list[str]:
+    return [text for text, _ in lines_of(data.decode("utf-8-sig", "replace"))]
 
 
 def _same_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:

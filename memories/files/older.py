@@ -90,11 +90,6 @@ def agent_of(name: str) -> tuple[str, bool]:
     return agent_id(found["agent"]), found["suffix"] is not None
 
 
-def find(names: Iterable[str], agent: str, present: str) -> list[str]:
-    """Return which files of a folder are older ones of an agent, in order; `present` is its present one."""
-    return sorted(name for name in names if name != present and agent_of(name)[0] == agent)
-
-
 def is_older(document: Document, sections: SectionSet) -> bool:
     """Whether a file under its present name, that was never synced, has an older shape.
 

@@ -216,7 +216,8 @@ def remove(path: Path) -> None:
 def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
     """Return the files of an agent in the folder that have older names, with where they are. Raises Unusable."""
     folder = inside(project, project.files_folder)
-    names = older.find(_names(folder), agent, relative_to_folder(project, agent))
+    present = relative_to_folder(project, agent)
+    names = [name for name in _names(folder) if name != present and older.agent_of(name)[0] == agent]
     return [(name, inside(project, f"{project.files_folder}/{name}")) for name in names]
 
 

@@ -103,11 +103,6 @@ class Work:
     def transcript(self) -> Transcript:
         return self.part.transcript
 
-    @property
-    def belongs_nowhere(self) -> bool:
-        """Whether it would be told in all projects without a person's word; what our own sessions say may be."""
-        return self.transcript.project_id is None and self.transcript.session_id is None
-
     @cached_property
     def turns(self) -> PartTurns:
         return self._read(self.part)
@@ -248,6 +243,8 @@ def classify(work: Work) -> Made:
 def gate(work: Work) -> Made:
     """Judge each fact: the model's word first, then the rules. Each decision is a row."""
     thresholds = current()
+    # What our own sessions say may be told in all projects without a person's word.
+    in_no_project = work.transcript.project_id is None and work.transcript.session_id is None
     judged: list[tuple[Fact, Judgement]] = []
     for fact in work.facts:
         word = Word(fact.said_gate, fact.said_confidence, work.part.model)
@@ -262,7 +259,7 @@ def gate(work: Work) -> Made:
         )
         if found.verdict != "discard" and work.repeats_told(fact.text):
             found = replace(found, verdict="discard", reason=Reason.ECHO.words, codes=(Reason.ECHO, *found.codes))
-        if found.verdict == "allow" and work.belongs_nowhere:
+        if found.verdict == "allow" and in_no_project:
             found = replace(
                 found, verdict="hold", reason=Reason.NO_PROJECT.words, codes=(Reason.NO_PROJECT, *found.codes)
             )

@@ -76,7 +76,7 @@ def _twin(path: str, folder: str, branch: str, period: int) -> str:
         ours, here = _repository(path), _repository(folder)
         if ours is None:
             return ""
-        root = here.root if here and _is_clone(here, ours, period) else _gone(Path(folder), branch, ours)
+        root = here.root if here and _is_clone(here, ours) else _gone(Path(folder), branch, ours)
         return str(root / Path(path).relative_to(ours.root)) if root else ""
     except (MemoriesError, OSError, ValueError):
         return ""
@@ -91,14 +91,9 @@ def _repository(folder: str) -> git.Repository | None:
         return None
 
 
-def _is_clone(here: git.Repository, ours: git.Repository, period: int) -> bool:
-    same = _remotes(here, period) & {*_remotes(ours, period), str(ours.root)}
+def _is_clone(here: git.Repository, ours: git.Repository) -> bool:
+    same = git.remotes(here) & {*git.remotes(ours), str(ours.root)}
     return bool(same) and here.common.stat().st_uid == ours.common.stat().st_uid and git.shares_history(here, ours)
-
-
-@lru_cache(maxsize=4096)
-def _remotes(repository: git.Repository, period: int) -> set[str]:
-    return git.remotes(repository)
 
 
 def _gone(place: Path, branch: str, ours: git.Repository) -> Path | None:

@@ -219,6 +219,10 @@ def test_git_ignores_the_file_with_the_token_or_the_installer_says_that_it_does_
     rules = (ignoring / ".git/info/exclude").read_text()
     assert "git ignores it" in run("install", "--project", str(ignoring), "--agents", "--yes")[1]
     assert (ignoring / ".git/info/exclude").read_text() == rules
+    including = make(tmp_path / "including", "# Memory\n").parent
+    (including / ".gitignore").write_text("!*.json\n")
+    _, out, _ = run("install", "--project", str(including), "--agents", "--yes")
+    assert f"git does not ignore it: A rule of .gitignore takes {local} in again." in out
     tracking = make(tmp_path / "tracking", "# Memory\n").parent
     (tracking / ".claude").mkdir()
     (tracking / local).write_text("{}\n")

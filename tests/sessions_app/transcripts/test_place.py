@@ -18,7 +18,7 @@ from tests.support.factories import ProjectFactory
 @pytest.fixture(autouse=True)
 def looks_again(monkeypatch):
     """Ask git and the file system each time: a test changes them within what is remembered for half a minute."""
-    for name in ("_resolved", "_worktrees", "_twin", "_remotes"):
+    for name in ("_resolved", "_worktrees", "_twin"):
         monkeypatch.setattr(place, name, getattr(place, name).__wrapped__)
 
 
@@ -172,6 +172,11 @@ def test_a_folder_does_not_choose_its_project_by_what_it_says_of_itself(main, tm
     make(forged["common"] / "in", "# Other\n")
     (forged["common"] / "in" / ".git" / "commondir").write_text(f"{main}/.git\n")
     (forged["link"] / ".git").symlink_to(main / ".git")
+    odd = make(forged["common"] / "odd", "# Other\n").parent / ".git"
+    (odd / "config").write_text("[remote]\n" + " \n" * 300_000)  # whatever it holds, it is read at once
+    (odd / "worktrees" / "x").mkdir(parents=True)
+    os.mkfifo(odd / "worktrees" / "x" / "gitdir")
+    forged["odd"] = odd.parent
     shutil.rmtree(tmp_path / "real")
     make(tmp_path / "real", "# Another repository in its place\n")
     forged["taken"] = tmp_path / "real"
