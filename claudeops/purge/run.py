@@ -293,9 +293,7 @@ def _is_dead(claimed_by: str) -> bool:
 
 
 def _let_go(pk: int, me: str, problem: str) -> None:
-    Purge.objects.filter(pk=pk, claimed_by=me).update(
-        claimed_by="", claimed_until=None, problem=problem[:500]
-    )
+    Purge.objects.filter(pk=pk, claimed_by=me).update(claimed_by="", claimed_until=None, problem=problem[:500])
 
 
 class _Step:
