@@ -206,7 +206,7 @@ def _stages(at: datetime) -> Iterator[GaugeMetricFamily]:
     waiting: dict[str, float] = {}
     oldest: dict[str, float] = {}
     ages: dict[str, float] = {}
-    for stage in stages():
+    for stage in stages(looks_ahead=False):
         waiting[stage.name] = stage.waiting.count
         oldest[stage.name] = (at - stage.waiting.since).total_seconds() if stage.waiting.since else 0
         if stage.last:

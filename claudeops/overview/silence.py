@@ -206,7 +206,7 @@ def _backlog(at: datetime) -> Iterator[Alarm]:
 
 def _curating(at: datetime) -> Iterator[Alarm]:
     """Stages between observations and MEMORY.md in which something waits for long, though nothing holds it."""
-    for stage in stages():
+    for stage in stages(looks_ahead=False):
         if stage.name in (PERSON, "maintain") or stage.problem or not _is_stuck(stage.waiting, at):
             continue
         text = f"{stage.waiting.count:,} {stage.what} wait in the stage {stage.name}."

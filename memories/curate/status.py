@@ -51,25 +51,29 @@ class StageStatus:
     next: str = ""
 
 
-def stages() -> list[StageStatus]:
-    """Return the stages in the order of the way, by a number of queries that does not grow."""
-    return [_reflect(), *_triage(), _promote(), _maintain()]
+def stages(*, looks_ahead: bool = True) -> list[StageStatus]:
+    """Return the stages in the order of the way, by a number of queries that does not grow; with `next` or without."""
+    return [_reflect(looks_ahead=looks_ahead), *_triage(), _promote(), _maintain()]
 
 
-def _reflect() -> StageStatus:
+def _reflect(*, looks_ahead: bool) -> StageStatus:
     waiting = Reflection.objects.filter(state__in=OPEN).aggregate(count=Count("pk"), since=Min("created_at"))
     last = Reflection.objects.filter(state=ReflectionState.DONE).order_by("-done_at").first()
     latest = Reflection.objects.first()
     did = f"{last} made {last.counts.get('made', 0)} proposals" if last else ""
     problem = chosen("reflector").off or (latest.problem if latest and latest.state != ReflectionState.DONE else "")
-    file = MemoryFile.objects.filter(project=None).first()
-    new = Counter({slug: number for slug, number in news().items() if slug})
-    said = [f"global: {due(None, file, timezone.now()).why}"]
-    said += [f"{slug}: {number:,} are new" for slug, number in new.most_common(MOST)]
-    if len(new) > MOST:
-        said.append(f"{len(new) - MOST:,} more projects have something new")
     last_done = last.done_at if last else None
-    return StageStatus("reflect", "reflections", Waiting(**waiting), last_done, did, problem, "; ".join(said))
+    return StageStatus(
+        "reflect", "reflections", Waiting(**waiting), last_done, did, problem, _new() if looks_ahead else ""
+    )
+
+
+def _new() -> str:
+    """Say what is new for the global file and when it is due, and how much for each project."""
+    new = Counter({slug: number for slug, number in news().items() if slug})
+    said = [f"global: {due(None, MemoryFile.objects.filter(project=None).first(), timezone.now()).why}"]
+    said += [f"{slug}: {number:,} are new" for slug, number in new.most_common(MOST)]
+    return "; ".join([*said, *([f"{len(new) - MOST:,} more projects have something new"] if len(new) > MOST else [])])
 
 
 def _triage() -> list[StageStatus]:
