@@ -101,9 +101,19 @@ def test_another_source_is_independent(other):
         lambda row: {"said": said((*OTHER, *LOG))},
         lambda row: {"said": said(exposure="outside")},
         lambda row: {"said": replace(said(), session_id=None)},
+        lambda row: {"said": replace(said(), session_id=None, origin="session:x", channel="hook")},
         lambda row: {"said": replace(said(), session_id=row.session_id, channel="mcp")},
     ],
-    ids=["same day", "told", "same source", "also the same source", "unknown source", "no session", "itself"],
+    ids=[
+        "same day",
+        "told",
+        "same source",
+        "also the same source",
+        "unknown source",
+        "no session",
+        "a hook of no session",
+        "itself",
+    ],
 )
 def test_who_confirms_nothing(change):
     row = stated(CREDENTIALS, said(LOG))
