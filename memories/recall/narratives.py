@@ -98,9 +98,8 @@ def search(query: str, filters: Filters, *, most: int = MOST) -> tuple[Narrative
     With a project those of its sessions alone: a session without one is nobody else's. An agent as in a recall. The
     other filters are about memories.
     """
-    asked = list(dict.fromkeys(word for word in (*words(query), *query.split()) if word.lower() not in STOP_WORDS))[
-        :MOST_WORDS
-    ]
+    runs = (run for run in query.split() if not run.isascii())  # this index has them whole, and not in pairs
+    asked = list(dict.fromkeys(word for word in (*runs, *words(query)) if word not in STOP_WORDS))[:MOST_WORDS]
     if not asked:
         return ()
     on_postgresql = connection.vendor == "postgresql"

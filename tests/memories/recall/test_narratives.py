@@ -57,6 +57,13 @@ def test_other_forms_of_a_word_are_found():
     assert found("migration fails") == [row.pk]
 
 
+def test_a_run_without_blanks_is_found_whole_and_a_question_finds_not_what_shares_its_form_alone():
+    row = told("备份失败 at night.")
+    told("It is late.")
+    assert found("备份失败") == [row.pk]
+    assert found("what is it?") == found("is it?") == []
+
+
 def test_the_index_follows_every_change():
     row = told()
     Segment.objects.filter(pk=row.pk).update(narrative="Bob asked about the certificate.")
