@@ -32,13 +32,13 @@ def definition_of(project: Project, agent: str) -> Definition | None:
     Raises InvalidDefinition: several of that name, a file that is no text; Unusable: a link out of the repository.
     """
     try:
-        folder = storage.inside(project, FOLDER)
+        folder = storage.inside(project, FOLDER, obeyed=True)
         names = sorted(path.name for path in folder.glob("*.md") if agent_id(path.stem) == agent)
         if not names:
             return None
         if len(names) > 1:
             raise InvalidDefinition(f"{agent} has several definitions in {folder}: {', '.join(names)}.", "Keep one.")
-        path = storage.inside(project, f"{FOLDER}/{names[0]}")
+        path = storage.inside(project, f"{FOLDER}/{names[0]}", obeyed=True)
         return Definition(path, _text(path))
     except OSError as error:
         raise InvalidDefinition(str(error)) from error

@@ -102,8 +102,11 @@ def names_by_agent(project: Project) -> dict[str, list[str]]:
     return names
 
 
-def inside(project: Project, relative: str) -> Path:
-    """Return the real path of what `relative` names in the project's repository. Raises Unusable."""
+def inside(project: Project, relative: str, *, obeyed: bool = False) -> Path:
+    """Return the real path of what `relative` names in the project's repository. Raises Unusable.
+
+    Also where programs obey what they read, unless a person asks for a file that is meant to be `obeyed`.
+    """
     if not project.path:
         raise Unusable(FileState.NO_REPOSITORY, f"Project {project.slug} has no repository path.")
     try:
@@ -119,7 +122,7 @@ def inside(project: Project, relative: str) -> Path:
         raise Unusable(FileState.UNREADABLE, f"{wanted}: {_words(error)}.") from None
     if not found.is_relative_to(root):
         raise Unusable(FileState.UNREADABLE, f"{wanted} leads out of the repository, to {found}; it is not followed.")
-    if is_obeyed(found.relative_to(root), root):
+    if not obeyed and is_obeyed(found.relative_to(root), root):
         raise Unusable(FileState.UNREADABLE, f"{found} is where programs obey what they read; it is left alone.")
     return found
 
