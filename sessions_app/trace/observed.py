@@ -75,7 +75,8 @@ def _why(asked: frozenset[str], row: Transcript, turn: Turn) -> str:
         return row.problem.rstrip(".") or "what was observed of the session does not reach so far yet"
     if part.state != PartState.DONE:
         stage = part.stages.exclude(state=StageState.DONE).order_by("position").first()
-        return f"part {part.number} is {part.get_state_display()}" + (f": {stage.problem}" if stage else "")
+        why = f": {stage.problem}" if stage and stage.problem else ""
+        return f"part {part.number} of it is {part.get_state_display()}{why}"
     if why := _fact_of(asked, part):
         return why
     if dropped := _line(asked, "\n".join(map(str, part.unread))):

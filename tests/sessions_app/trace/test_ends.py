@@ -464,12 +464,12 @@ def test_what_an_observed_session_said_is_found_with_where_and_why_it_was_not_ke
         return f"{found.sentence} {step.seen.text} {step.seen.note}"
 
     with subtests.test("it waits"):
-        assert "part 1 is waiting" in ended() and f"A person typed it in {row.source_name}" in ended()
+        assert "not kept: part 1 of it is waiting." in ended() and f"A person typed it in {row.source_name}" in ended()
         assert "The agent said it" in ended("label printer needs a blank page first")
     with subtests.test("the answer cannot be read"):
         part.stages.filter(name="call").update(problem="the observer's answer cannot be read: the answer is empty")
         TranscriptPart.objects.update(state="unreadable")
-        assert "part 1 is unreadable: the observer's answer cannot be read: the answer is empty." in ended()
+        assert "part 1 of it is unreadable: the observer's answer cannot be read: the answer is empty." in ended()
     part.stages.update(state="done", problem="")
     TranscriptPart.objects.update(state="done")
     with subtests.test("the observer found nothing"):
