@@ -24,7 +24,7 @@ from claudeops import roles
 from claudeops.lib.list_page.export import FORMATS
 from claudeops.lib.list_page.page import PAGES, ListPage
 from claudeops.lib.preferences.models import ListChoice
-from memories.models import Change
+from memories.models import Change, Memory
 
 pytestmark = pytest.mark.django_db
 
@@ -83,6 +83,7 @@ def row_of(model: type[models.Model], **fixed: Any) -> models.Model:
 @pytest.fixture
 def rows(admin_user):
     """Of every model three rows and one for each choice of each field; lists of two rows with all their columns."""
+    row_of(Memory, pk=1)  # which receipts and uses name
     for model in (model for label in roles.OWN for model in apps.get_app_config(label).get_models()):
         if model.__name__.endswith(COUNTED):
             continue
