@@ -149,9 +149,10 @@ def test_what_a_run_says_of_its_project_is_approved_on_the_projects_page(one, de
     page = one.open("/projects")
     page.click("text=nas-move")
     assert page.text_content(f"#memory-{new}-link") == text
-    page.click(f"#memory-{new}-approve")
-    page.wait_for_selector(f"#toasts >> text=Memory {new} is approved.")
-    page.wait_for_selector(f"#memory-{new}-approve", state="detached")
+    page.check(f"#memory-{new}-pick")
+    page.click("#bulk [value=approve]")
+    approved = f"SELECT id FROM memories WHERE id = {new} AND approved_at IS NOT NULL"
+    until(lambda: demo.rows(approved, DATABASE), f"memory {new} approved")
     helped = "SELECT memory_id FROM used_memories WHERE helped ORDER BY id"
     ((best,), *_) = until(lambda: demo.rows(helped, DATABASE), "a memory that helped a session of the project")
     page.reload()

@@ -6,13 +6,19 @@ import pytest
 
 from memories.models import Memory, Transcript, TranscriptPart
 from sessions_app import tasks
-from sessions_app.models import Event, Session, Status
+from sessions_app.models import Event, KnownRecord, Session, Status
 from sessions_app.runner.importer import import_log
 from sessions_app.transcripts.arrivals import Named, Outcome, take_in
 from sessions_app.transcripts.turns import turns_of
 from tests.support.messages_api import Text, answers, bash, says
 
 pytestmark = pytest.mark.real_cli
+
+
+def run_elsewhere() -> None:
+    """Forget that what was read so far ran here: neither the session nor its records are known."""
+    Session.objects.filter(runner="claude").update(cli_session_id="")
+    KnownRecord.objects.all().delete()
 
 
 def test_a_transcript_is_imported_as_a_session_that_completed(room, tmp_path):
@@ -23,7 +29,7 @@ def test_a_transcript_is_imported_as_a_session_that_completed(room, tmp_path):
     )
     ran = room.run("Look after the media server.")
     ran_as = ran.cli_session_id
-    Session.objects.update(cli_session_id="")  # else it is known as a session that ran here
+    run_elsewhere()
     [path] = room.home.glob(".claude/projects/*/*.jsonl")
     file = import_log(path, by="anna")
     assert (file.formats, file.understood) == (["transcript"], file.lines)
@@ -39,6 +45,7 @@ def test_a_transcript_is_imported_as_a_session_that_completed(room, tmp_path):
     lines = [line for line in path.read_text().splitlines(keepends=True) if '"cost-state"' not in line]
     copy = tmp_path / "copy.jsonl"
     copy.write_text("".join(lines).replace(ran_as, "another"))
+    run_elsewhere()
     [estimated] = import_log(copy, by="anna").sessions
     assert float(Session.objects.get(pk=estimated.session_id).cost_usd) == pytest.approx(float(ran.cost_usd))
     assert [one.outcome for one in import_log(path, by="anna").sessions] == ["unchanged"]
