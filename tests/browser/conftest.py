@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from decimal import Decimal
@@ -78,6 +79,9 @@ CUT = """() => "a button input select textarea summary".split(" ")
 it. What a person can scroll to sideways is left out, and so is what only a screen reader meets.
 """
 
+ABORTED = re.compile(r"htmx:(?:sendAbort|afterRequest), ")
+"""What htmx says of a poll whose element was replaced meanwhile. Of a request that failed it says more than this."""
+
 SCREENS = ((1440, 900, False), (1440, 900, True), (390, 844, False), (390, 844, True))
 """Width, height, and whether dark: what a page is looked at on."""
 
@@ -103,7 +107,7 @@ class Window:
 
     def _heard(self, message: Any) -> None:
         # Chromium reports a violation of the content policy as an error.
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and not ABORTED.match(message.text):
             place = message.location
             self.complaints.append(f"{self.page.url}: {message.text} ({place.get('url')}:{place.get('lineNumber')})")
 
