@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StrictBool
 from pydantic.alias_generators import to_camel
 
 from claudeops.lib.api_errors import AwareMoment, Given, Id, Number, Whole
-from memories.api.shapes import Page
+from memories.api.shapes import ChangeOut, Page
 from memories.capture.fields import LONGEST_OBSERVATION, LONGEST_TAG, MOST_TAGS
 from memories.models.project import (
     FILES_FOLDER,
@@ -225,17 +225,8 @@ class ProjectMemoriesOut(Out):
     total: int = Field(description="How many match, on all pages.")
 
 
-class ProjectMemoryChangeOut(Out):
+class ProjectMemoryChangeOut(ChangeOut, Out):
     """One change; `before` and `after` have what changed, in the names of a memory here."""
-
-    id: int
-    kind: str
-    at: datetime
-    actor: str
-    session_id: int | None
-    reason: str
-    before: dict[str, Any]
-    after: dict[str, Any]
 
 
 class ProjectMemoryChangesOut(Out):
