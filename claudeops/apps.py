@@ -12,7 +12,7 @@ from django.core import checks
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
-from claudeops.lib.private import keep_private
+from claudeops.lib.file_rights import keep_private
 
 
 class ClaudeopsConfig(AppConfig):
@@ -23,7 +23,7 @@ class ClaudeopsConfig(AppConfig):
 
         last = apps.get_app_config("django_q")  # after sessions_app, memories and auth, in INSTALLED_APPS
         post_migrate.connect(roles.after_migrating, sender=last, dispatch_uid="claudeops.roles")
-        connection_created.connect(keep_private, dispatch_uid="claudeops.private")
+        connection_created.connect(keep_private, dispatch_uid="claudeops.file_rights")
 
 
 class SignInLimitsConfig(AxesConfig):

@@ -15,7 +15,7 @@ from memories.recall.filters import Filters
 from memories.recall.terms import LONGEST_QUERY
 from sessions_app.errors import SessionNotFound
 from sessions_app.models import Injected, Purge, Session
-from sessions_app.trace import find, observed
+from sessions_app.trace import find, in_transcripts
 from sessions_app.trace.in_session import InSession, as_if_told, fate_in, moment_of
 from sessions_app.trace.place import Shown
 from sessions_app.trace.sentence import About, sentence, would_have
@@ -268,7 +268,7 @@ def _without_memory(
             f"Session {line.session_id} said it", quoted(line.text.strip()), at=line.at, link=where
         )
         seen[Name.STORE] = Seen("No memory of it is there", "deleted since, or discarded more than 14 days ago")
-    elif asked and number is None and with_transcripts and (said := observed.said_in(asked, scope)):
+    elif asked and number is None and with_transcripts and (said := in_transcripts.said_in(asked, scope)):
         end = End.NOT_KEPT
         where = Link(said.transcript.source_name, "transcript", (said.transcript.pk,))
         about = replace(about, session=said.transcript.session_id, day=day(said.at), reason=said.why.rstrip("."))

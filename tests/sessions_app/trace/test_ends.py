@@ -20,7 +20,7 @@ from sessions_app import receipts
 from sessions_app.errors import SessionNotFound
 from sessions_app.models import LogEntry, LogKind
 from sessions_app.trace import report, trace
-from sessions_app.trace.observed import PRIVATE
+from sessions_app.trace.in_transcripts import PRIVATE
 from sessions_app.trace.steps import End, Name, Outcome
 from sessions_app.transcripts.arrivals import see
 from tests.support.factories import (
