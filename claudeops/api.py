@@ -17,7 +17,7 @@ from claudeops import __version__
 from claudeops.lib import outage
 from claudeops.lib.api_errors import Refused
 from claudeops.lib.outage import Outage
-from memories.access.bearer import note_when_sent
+from memories.access import note_when_sent
 from memories.api.memories import router as memories_router
 from memories.api.projects import router as projects_router
 from memories.api.proposals import router as proposals_router

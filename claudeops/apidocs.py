@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from claudeops.api import api, problem
-from memories.access.tokens import access_of
+from memories.access import access_of
 
 
 @require_safe

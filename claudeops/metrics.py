@@ -23,7 +23,7 @@ from claudeops.backups import folder as backups
 from claudeops.overview import silence
 from memories.curate.status import stages
 from memories.llm import status as models
-from memories.llm.limits import midnight
+from memories.llm.calls import midnight
 from memories.models import (
     MemoryFile,
     ModelCall,

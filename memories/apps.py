@@ -27,11 +27,11 @@ def _after_migrate(using: str, **kwargs: Any) -> None:
     """Create the triggers again: on SQLite a migration that rebuilds the table drops them."""
     from claudeops.lib import hour_counts
     from memories import counts
-    from memories.embedding import triggers
+    from memories.embedding import storage
     from memories.injection import tag_index
     from memories.recall import keyword_index, narratives, pgvector
 
-    triggers.make(connections[using])
+    storage.make_triggers(connections[using])
     tag_index.keep(connections[using])
     hour_counts.keep(counts.ALL, connections[using])
     narratives.keep(connections[using])

@@ -12,9 +12,8 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 
 from claudeops.lib.insert import insert as new_row
-from memories.candidates.generate import same_text
-from memories.candidates.relate import Prepared, current_relations, nearest_unsure
-from memories.candidates.relate import prepare as compare
+from memories.candidates import Prepared, current_relations, nearest_unsure, same_text
+from memories.candidates import prepare as compare
 from memories.capture import fields
 from memories.capture.gate import Judgement, judge, strictest
 from memories.capture.reasons import Reason
@@ -23,9 +22,8 @@ from memories.capture.text import fold
 from memories.embedding import storage
 from memories.errors import InvalidMemory
 from memories.lifecycle import disagreements, forgotten, gate_decisions, rules, verbs
-from memories.lifecycle.confirmation import is_independent, provisional_reason
-from memories.lifecycle.lifetimes import OWN_END, Lifetimes
 from memories.lifecycle.lock import write_lock, writing
+from memories.lifecycle.rules import OWN_END, Lifetimes, is_independent, provisional_reason
 from memories.lifecycle.write import Why, change_of, whole_row
 from memories.matching import Kind, Relation, relation
 from memories.models import (

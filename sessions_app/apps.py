@@ -10,7 +10,7 @@ from django.db import connections
 from django.db.models.signals import post_migrate
 
 if TYPE_CHECKING:
-    from memories.queries.uses import Uses
+    from memories.queries.numbers import Uses
 
 
 class SessionsAppConfig(AppConfig):
@@ -19,10 +19,10 @@ class SessionsAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from memories.queries import uses
+        from memories.queries import numbers
         from sessions_app import checks  # noqa: F401  (registers the system checks)
 
-        uses.count_by(_counts_of)
+        numbers.count_uses_by(_counts_of)
 
         post_migrate.connect(_after_migrate, sender=self, dispatch_uid="sessions_app.counts")
 

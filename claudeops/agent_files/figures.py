@@ -11,7 +11,7 @@ from django.db.models import Count, F, IntegerField, Max, OuterRef, QuerySet, Su
 from django.db.models.functions import Coalesce
 
 from claudeops.agent_files.lines import Limit, size_of
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.models import AgentCapture, AgentFile, AgentFileConflict, AgentFileEntry, CaptureOutcome, Project
 from sessions_app.models import Agent, HookReceipt, Session
 

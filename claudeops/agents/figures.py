@@ -16,7 +16,7 @@ from claudeops.lib import hour_counts, local_time, periods
 from claudeops.lib.charts.calendar import Calendar, Day, calendar
 from claudeops.lib.humanize import span
 from claudeops.lib.periods import Range
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.models import AgentFile, Memory
 from sessions_app.models import Agent, AgentCount, Session, Status
 from sessions_app.queries.filters import TIERS

@@ -22,8 +22,8 @@ from claudeops.lib.charts.ends import Ends, Owner, ends
 from claudeops.lib.charts.strip import Strip
 from claudeops.overview.agents import Usual, usual_of
 from memories.models import Memory, Project
-from memories.queries.ends import ends_in_parts, next_end_of, next_of
 from memories.queries.list import COLUMNS
+from memories.queries.numbers import ends_in_parts, next_end_of, next_of
 from sessions_app.models import Agent, Session, UsedMemory
 from sessions_app.queries.last_runs import last_runs_of_projects
 from sessions_app.queries.of_projects import Best, Ended, cost_since, used_in_parts

@@ -11,8 +11,8 @@ from django.db.models import Model, Q, QuerySet
 
 from claudeops.purge.choice import BATCH, Chosen, batches
 from claudeops.purge.texts import MARK
-from memories.lifecycle.erase import erase_all
 from memories.lifecycle.lock import writing
+from memories.lifecycle.merge import erase_all
 from memories.models import (
     AgentCapture,
     AgentFileConflict,

@@ -28,7 +28,7 @@ from claudeops.secret_scan import leftovers
 from memories.lifecycle import forgotten
 from memories.models import Fact, Memory, Transcript
 from memories.recall import keyword_index
-from memories.telemetry.record import record
+from memories.telemetry import record
 from sessions_app.models import Injected, Purge, PurgeState, PurgeStep, Session
 
 PLANNED_FOR = timedelta(days=1)

@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
 from claudeops.lib.admin_lists import ListAdmin
-from memories.access.tokens import add_token, revoke_token
+from memories.access import add_token, revoke_token
 from memories.capture.text import fold
 from memories.errors import InvalidToken
 from memories.models import ApiToken, Scope

@@ -10,8 +10,15 @@ from ninja import Query, Router, Status
 
 from claudeops.lib.api_errors import Refused, check_names, narrowed
 from memories import store
-from memories.access.bearer import access_in, needs
-from memories.access.permissions import changeable_memories, changeable_memory, memory_of, project_of, visible_memories
+from memories.access import (
+    access_in,
+    changeable_memories,
+    changeable_memory,
+    memory_of,
+    needs,
+    project_of,
+    visible_memories,
+)
 from memories.api import serializers, shapes
 from memories.errors import AccessDenied, MemoryNotFound
 from memories.lifecycle import verbs

@@ -21,8 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from claudeops.lib.api_errors import Refused, check_names
 from memories import store
-from memories.access.bearer import access_in, needs
-from memories.access.permissions import Access, memories_of, memory_of_project, project_named, visible_projects
+from memories.access import Access, access_in, memories_of, memory_of_project, needs, project_named, visible_projects
 from memories.api import project_shapes as shapes
 from memories.api.serializers import history_of
 from memories.api.shapes import Page
@@ -33,7 +32,7 @@ from memories.lifecycle.projects import add_project, set_project
 from memories.models import Memory, Project, Scope, Source, Verdict
 from memories.queries import project_memories
 from memories.queries.list import latest_change_of
-from memories.queries.uses import Uses, uses_of
+from memories.queries.numbers import Uses, uses_of
 from memories.taxonomy import PROJECT
 
 CHANNEL = "api"

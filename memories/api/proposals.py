@@ -14,13 +14,12 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from claudeops.lib.api_errors import Given, Whole, check_names, narrowed, page_of
-from memories.access.bearer import access_in, needs
-from memories.access.permissions import visible_projects
-from memories.api.proposal_data import all_as_data, as_data
+from memories.access import access_in, needs, visible_projects
+from memories.api.serializers import proposal_as_data, proposals_as_data
 from memories.curate import proposals as verbs
 from memories.errors import AccessDenied, ProposalNotFound
 from memories.models import Proposal, Scope
-from memories.queries.proposals import ProposalFilterSet, visible_proposals
+from memories.queries.filters import ProposalFilterSet, visible_proposals
 
 AFTER = {"after": "`next` of the page before."}
 
@@ -113,7 +112,7 @@ def proposals(request: HttpRequest) -> dict[str, Any]:
     filters = ProposalFilterSet(request.GET, queryset=visible_proposals(access))
     filters.filters["project"].queryset = visible_projects(access)  # another project is as unknown as one that is not
     rows, further = page_of(narrowed(filters), "created_at", request.GET.get("after", ""))
-    return {"proposals": all_as_data(rows), "next": further}
+    return {"proposals": proposals_as_data(rows), "next": further}
 
 
 @router.get(
@@ -122,7 +121,7 @@ def proposals(request: HttpRequest) -> dict[str, Any]:
     summary="One proposal with its evidence and decisions",
 )
 def proposal(request: HttpRequest, proposal_id: int) -> dict[str, Any]:
-    return as_data(_visible(request, proposal_id))
+    return proposal_as_data(_visible(request, proposal_id))
 
 
 @router.put("/proposals/{int:proposal_id}", **needs(Scope.WRITE, WholeProposal), summary="Change the text")
@@ -130,7 +129,7 @@ def edit(request: HttpRequest, proposal_id: int, given: EditIn) -> dict[str, Any
     """The text passes the gate. From then on only a person decides."""
     pk, by = _changeable(request, proposal_id), access_in(request).actor
     verbs.edit(pk, given.text, by=by, reason=given.reason, seen=given.seen, typed=False)
-    return as_data(_visible(request, pk))
+    return proposal_as_data(_visible(request, pk))
 
 
 @router.post("/proposals/{int:proposal_id}/approve", **needs(Scope.WRITE, WholeProposal), summary="Approve")
@@ -138,14 +137,14 @@ def approve(request: HttpRequest, proposal_id: int, given: ApproveIn) -> dict[st
     """Its commit follows within a minute."""
     pk, by = _changeable(request, proposal_id), access_in(request).actor
     verbs.approve(pk, by=by, text=given.text, reason=given.reason, seen=given.seen, typed=False)
-    return as_data(_visible(request, pk))
+    return proposal_as_data(_visible(request, pk))
 
 
 @router.post("/proposals/{int:proposal_id}/reject", **needs(Scope.WRITE, WholeProposal), summary="Reject")
 def reject(request: HttpRequest, proposal_id: int, given: DecideIn) -> dict[str, Any]:
     pk, by = _changeable(request, proposal_id), access_in(request).actor
     verbs.reject(pk, by=by, reason=given.reason, seen=given.seen)
-    return as_data(_visible(request, pk))
+    return proposal_as_data(_visible(request, pk))
 
 
 @router.post("/proposals/{int:proposal_id}/undo", **needs(Scope.WRITE, WholeProposal), summary="Undo the last decision")
@@ -153,7 +152,7 @@ def undo(request: HttpRequest, proposal_id: int, given: UndoIn) -> dict[str, Any
     """It waits for a person again; the commit of a promoted one is reverted."""
     pk, by = _changeable(request, proposal_id), access_in(request).actor
     verbs.undo(pk, by=by, reason=given.reason)
-    return as_data(_visible(request, pk))
+    return proposal_as_data(_visible(request, pk))
 
 
 def _visible(request: HttpRequest, pk: int) -> Proposal:

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from claudeops.lib.api_errors import check_names
-from memories.access.bearer import access_in, needs
+from memories.access import access_in, needs
 from memories.api import shapes
 from memories.models import Scope
 from memories.recall.service import Question, as_data, ask

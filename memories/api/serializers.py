@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from memories.models import Change, Memory, MemoryChange, Verdict
-from memories.queries.uses import uses_of
+from django.db.models import prefetch_related_objects
+
+from memories.models import Change, Memory, MemoryChange, Proposal, Verdict
+from memories.queries.numbers import uses_of
 
 COLUMNS = (
     *("uuid", "taxonomy", "agent", "service", "category", "observation", "confidence", "active", "inactive_reason"),
@@ -56,3 +58,33 @@ def history_of(memory: Memory, *, held_texts: bool, limit: int, offset: int = 0)
             }
         found.append({name: getattr(change, name) for name in HISTORY_COLUMNS} | states)
     return found, rows.count()
+
+
+PROPOSAL_COLUMNS = (
+    *("uuid", "kind", "section", "target", "text", "proposed_text", "state", "tier", "confidence", "trust", "why"),
+    *("conflict", "by", "created_at", "expires_at", "decided_at", "decided_by", "commit", "problem"),
+)
+DECISION = ("id", "tier", "verdict", "rule", "reason", "by", "at", "before", "after", "model", "undone_at")
+
+
+def proposals_as_data(rows: Sequence[Proposal]) -> list[dict[str, Any]]:
+    """Return each of `rows`, which have their file and its project; times are UTC."""
+    return [
+        {"id": row.pk, "project": row.file.project.slug if row.file.project else None}
+        | {name: getattr(row, name) for name in PROPOSAL_COLUMNS}
+        for row in rows
+    ]
+
+
+def proposal_as_data(row: Proposal) -> dict[str, Any]:
+    """Return a proposal with its evidence and its decisions, the oldest first."""
+    prefetch_related_objects([row], "evidence", "decisions")
+    [data] = proposals_as_data([row])
+    return data | {
+        "evidence": [
+            {"memory_id": one.memory_id, "memory_uuid": one.memory_uuid, "session_id": one.session_id}
+            | {"text": one.text, "trust": one.trust}
+            for one in row.evidence.all()
+        ],
+        "decisions": [{name: getattr(one, name) for name in DECISION} for one in row.decisions.all()],
+    }

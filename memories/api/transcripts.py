@@ -11,8 +11,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from claudeops.lib.api_errors import Refused, check_names, narrowed, page_of
-from memories.access.bearer import access_in, needs
-from memories.access.permissions import Access, visible_memories, visible_projects
+from memories.access import Access, access_in, needs, visible_memories, visible_projects
 from memories.models import Fact, Scope, Transcript
 from memories.queries.transcripts import (
     PARTS,

@@ -1,5 +1,7 @@
 """Decide whether a text may become a memory: allow, hold or discard. Deterministic, without a database; fails closed.
 
+The thresholds of the gate with their defaults. Those in force are read by `memories.lifecycle.gate_decisions`. Pure.
+
 `discard` is for text that says nothing worth keeping. `hold` stores it for review and never injects it: text that
 hides what it says, that addresses the model or has the form of an attack (one poisoned tool result would reach every
 later session), unreadable text, text too long for an observation. Credentials were masked when the statement was made,
@@ -17,11 +19,25 @@ from dataclasses import dataclass, replace
 
 from claudeops.lib.secrets import find
 from memories.capture import knowledge_rules
-from memories.capture.attack_forms import COMMAND, attack_form
-from memories.capture.readings import disguise, readings
+from memories.capture.attack import COMMAND, attack_form, disguise, readings
 from memories.capture.reasons import Reason
-from memories.capture.thresholds import DEFAULTS, Thresholds
 from memories.taxonomy import KNOWLEDGE
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Confidences (0..1) of the model from which on its word counts.
+
+    `allow`: below it a fact is held. `reference`: the same for a fact that refers to a decision, a path or an exact
+    name, and the confidence from which on such a reference lifts the model's hold.
+    """
+
+    allow: float = 0.7
+    reference: float = 0.5
+
+
+DEFAULTS = Thresholds()
+
 
 LONGEST = 10_000
 """Characters. A longer text is a document, not an observation."""

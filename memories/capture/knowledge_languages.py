@@ -5,7 +5,7 @@ For the rules of the taxonomy `knowledge`. A few words of each language: an orde
 
 from __future__ import annotations
 
-from memories.capture.pattern_parts import any_of, words
+from memories.capture.text import any_of, words
 
 _AGENT = words("agente?[ns]? as+istente?[ns]? assistants? ki ia")
 _MUST = words("""

@@ -14,8 +14,8 @@ import re2
 
 from claudeops.lib.lookaround import without_lookaround
 from memories.capture.knowledge_languages import ADDRESSES_ELSEWHERE
-from memories.capture.pattern_parts import any_of, words
 from memories.capture.reasons import Reason
+from memories.capture.text import any_of, words
 
 FILE = r"(?:~|\.{1,2})?/?(?:[\w.@-]+/)*[\w@-]*\.?[\w-]+\.[A-Za-z]\w{0,5}|(?:~|\.{1,2})?(?:/[\w.@-]+){2,}/?"
 BULLET = r"^(?:[-*•] )?"

@@ -13,7 +13,7 @@ from functools import lru_cache
 import re2
 
 from claudeops.lib.lookaround import without_lookaround
-from memories.capture.readings import readings
+from memories.capture.attack import readings
 from memories.capture.text import fold
 
 LONGEST = 1_000

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memories.capture import gate, knowledge_rules, topics
-from memories.capture.readings import readings
+from memories.capture.attack import readings
 from memories.capture.reasons import FAVOURABLE, Reason, in_words
 from memories.capture.text import fold
 from memories.curate.words import likeness, words_of

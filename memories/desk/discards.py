@@ -13,7 +13,7 @@ from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import gate_decisions
 from memories.lifecycle.lock import writing
 from memories.models import GateDecision, Label, Memory
-from memories.queries.nearest import Nearest, compared
+from memories.queries.similar import Nearest, compared
 from memories.store import allow_discarded, discard_again
 from memories.taxonomy import GENERAL
 

@@ -7,8 +7,7 @@ from copy import copy
 from typing import Any
 
 from memories.capture.statement import Provenance
-from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
-from memories.desk.next_prompt import NextPrompt, next_prompt
+from memories.desk.kinds import Decided, Decision, NextPrompt, Pick, Row, next_prompt, read_id
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import disagreements
 from memories.lifecycle.lock import writing

@@ -9,18 +9,17 @@ from django.db.models import Max
 
 from memories.capture.statement import Provenance
 from memories.capture.text import fold
-from memories.desk.kinds import Decided, Decision, Pick, Row, read_id
-from memories.desk.next_prompt import next_prompt
+from memories.desk.kinds import Decided, Decision, Pick, Row, next_prompt, read_id
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS, REJECTED
 from memories.lifecycle.lock import writing
-from memories.lifecycle.restore import restore
+from memories.lifecycle.undo import restore
 from memories.models import Fact, GateDecision, Memory, MemoryChange
 from memories.models.memory import MemoryQuerySet
 from memories.queries.list import RISK
-from memories.queries.nearest import Nearest, compared
+from memories.queries.similar import Nearest, compared
 from memories.taxonomy import GENERAL
 
 MOST_RANKED = 1_000

@@ -11,8 +11,8 @@ from uuid import UUID, uuid5
 from memories import store
 from memories.capture.statement import Provenance, Statement
 from memories.errors import InvalidMemory
-from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
+from memories.lifecycle.rules import Lifetimes
 from memories.lifecycle.write import Why
 from memories.models import Inactive, Memory, MemoryChange, Project, Source, to_utc
 from memories.taxonomy import PROJECT

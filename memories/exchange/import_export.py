@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.crypto import constant_time_compare, salted_hmac
 from django.utils.dateparse import parse_datetime
 
 from claudeops.lib import outside_json, times
@@ -25,15 +26,34 @@ from memories.capture.reasons import Reason
 from memories.capture.statement import Provenance, Statement
 from memories.capture.text import fold
 from memories.errors import InvalidMemory
-from memories.exchange import signature
 from memories.lifecycle import forgotten, gate_decisions
-from memories.lifecycle.confirmation import joined, provisional_reason
 from memories.lifecycle.lock import writing
+from memories.lifecycle.rules import joined, provisional_reason
 from memories.lifecycle.write import Why, json_value
 from memories.models import Exposure, GateDecision, Inactive, Memory, Project, Source, Trust, Verdict, to_utc
 from memories.models.memory import IMPORTED_FILE
 from memories.store import insert_all
 from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE, TAXONOMIES, TAXONOMY_VERSION, Taxonomy
+
+SIGNATURE_FIELD = "signature"
+SALT = "memories.exchange.import_export"
+
+
+def signature_of(entry: dict[str, Any]) -> str:
+    """Return the HMAC-SHA256 (hexadecimal) of a row without its signature, by a key derived from SECRET_KEY.
+
+    The row is signed as JSON with sorted keys and without spaces, so that its layout in the file does not matter.
+    """
+    rest = {name: value for name, value in entry.items() if name != SIGNATURE_FIELD}
+    canonical = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    return salted_hmac(SALT, canonical, algorithm="sha256").hexdigest()
+
+
+def is_ours(entry: dict[str, Any]) -> bool:
+    """Whether this installation signed the row, and nobody changed it since."""
+    given = entry.get(SIGNATURE_FIELD)
+    return isinstance(given, str) and constant_time_compare(given, signature_of(entry))
+
 
 FORMAT = 1
 MOST_PROBLEMS = 20
@@ -76,7 +96,7 @@ def export_lines(queryset: QuerySet[Memory]) -> Iterator[str]:
         entry |= {name: mask_value(getattr(memory, name)) for name in (*STATE, *TRUST)}
         entry |= {name: json_value(getattr(memory, name)) for name in TIMES}
         entry["superseded_by"] = str(memory.superseded_by.uuid) if memory.superseded_by else None
-        yield json.dumps(entry | {signature.FIELD: signature.signature_of(entry)}, ensure_ascii=False)
+        yield json.dumps(entry | {SIGNATURE_FIELD: signature_of(entry)}, ensure_ascii=False)
 
 
 def import_lines(
@@ -194,7 +214,7 @@ def _parse(lines: Iterable[str], at: datetime, *, trust: bool) -> tuple[list[Lin
         try:
             entry = _entry(line)
             parsed.append(_memory(entry, at))
-            if not trust and not signature.is_ours(entry):
+            if not trust and not is_ours(entry):
                 memory = parsed[-1][0]
                 judged[memory.uuid] = _judge(memory, entry)
         except (InvalidMemory, ValueError, TypeError, KeyError) as error:

@@ -27,9 +27,8 @@ from memories.capture.gate import Judgement, judge
 from memories.capture.statement import Provenance, Statement
 from memories.errors import InvalidMemory, TextHeld
 from memories.lifecycle import forgotten, gate_decisions, verbs
-from memories.lifecycle.confirmation import provisional_reason
-from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
+from memories.lifecycle.rules import Lifetimes, provisional_reason
 from memories.lifecycle.write import Why
 from memories.models import Exposure, Memory, Project, Source, Verdict, to_utc
 from memories.models.memory import IMPORTED_PACK

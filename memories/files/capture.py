@@ -15,7 +15,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from memories import store
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.capture.learned import Learned, Learning, Refused, learned
 from memories.capture.statement import Provenance
 from memories.errors import MemoriesError

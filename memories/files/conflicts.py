@@ -14,7 +14,7 @@ from memories.errors import Conflict, InvalidMemory
 from memories.files.merge import FoundConflict
 from memories.lifecycle import disagreements, verbs
 from memories.lifecycle.lock import writing
-from memories.lifecycle.restore import restore
+from memories.lifecycle.undo import restore
 from memories.models import (
     AgentFile,
     AgentFileConflict,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.errors import MemoriesError
 from memories.files import storage
 from memories.files.document import LONGEST

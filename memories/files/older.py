@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.files.document import ENTRY, FRONT, Document, new_document, parse, same_name
 from memories.files.sections import RECENT, SectionSet
 

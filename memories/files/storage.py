@@ -16,7 +16,7 @@ from django.conf import settings
 
 from claudeops.lib.locks import file_lock
 from claudeops.lib.whole_file import HARD_LINK, replace_in
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.errors import MemoriesError
 from memories.files import older
 from memories.files.document import LONGEST, Document, parse

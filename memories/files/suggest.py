@@ -19,7 +19,7 @@ from memories.files.limits import Item, Limits, fit
 from memories.files.sections import OTHER_TYPE, SectionSet
 from memories.matching import Kind, may_be_one, relation
 from memories.models import AgentFileEntry
-from memories.recall.terms import index_terms
+from memories.recall.query import index_terms
 
 ROUTES = Path(__file__).with_name("routes.toml")
 LEAST_SHARED = 0.3

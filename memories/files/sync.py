@@ -16,7 +16,7 @@ from pathlib import Path
 
 from django.db.models import Max, Q
 
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.files import conflicts, storage
 from memories.files.authors import BY_GIT, FILE, deleted_by
 from memories.files.comparison import Comparison, Context, compare

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from memories import store
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.capture.statement import HUMAN, Provenance, Statement
 from memories.errors import InvalidMemory
 from memories.files import storage, suggest

@@ -17,7 +17,7 @@ from typing import Any
 from django.utils import timezone
 
 from claudeops.lib.secrets import mask
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.capture.topics import topics

@@ -12,10 +12,9 @@ from django.db.models import Count, Max, Q
 
 from claudeops.lib.word_diff import Piece, word_diff
 from memories.errors import InvalidMemory
-from memories.history.chart import EDITED, LEGEND, SHAPES
-from memories.history.evidence import EvidenceLine, evidence_lines
-from memories.history.sentences import Moved, Part, folded_decay, moved, sentence
-from memories.lifecycle.restore import STAYS, check_restorable, state_after
+from memories.history.confidence import EDITED, LEGEND, SHAPES
+from memories.history.sentences import EvidenceLine, Moved, Part, evidence_lines, folded_decay, moved, sentence
+from memories.lifecycle.undo import STAYS, check_restorable, state_after
 from memories.lifecycle.write import json_value
 from memories.models import Change, Memory, MemoryChange
 

@@ -19,8 +19,8 @@ from memories.injection.windows import Windowed, usable, windows_at
 from memories.models import Memory, Project, Verdict
 from memories.recall import Asker, Filters, Hit, Recall, fusion, recall
 from memories.recall.fusion import MULTIPLIED, Weights
-from memories.recall.profiles import AUTO
-from memories.recall.terms import LONGEST_QUERY
+from memories.recall.query import LONGEST_QUERY
+from memories.recall.rerank import AUTO
 from memories.taxonomy import KNOWLEDGE
 
 log = logging.getLogger(__name__)

@@ -17,9 +17,8 @@ from memories.errors import InvalidMemory
 from memories.lifecycle import merge as merging
 from memories.lifecycle import rules, verbs
 from memories.lifecycle.bulk_write import change_all, delete_all
-from memories.lifecycle.confirmation import after_edit
-from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
+from memories.lifecycle.rules import Lifetimes, after_edit
 from memories.lifecycle.write import Why
 from memories.models import Change, Memory, MemoryChange, Verdict, to_utc
 

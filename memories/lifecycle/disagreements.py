@@ -11,10 +11,10 @@ from django.db.models import Q
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, InvalidMemory, MemoryNotFound
 from memories.lifecycle import rules
-from memories.lifecycle.confirmation import after_edit
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import check_mergeable, merge
-from memories.lifecycle.restore import restore
+from memories.lifecycle.rules import after_edit
+from memories.lifecycle.undo import restore
 from memories.lifecycle.verbs import check_unchanged, confirmed, contradict, deactivated, policy, reactivated
 from memories.lifecycle.write import Why, apply, locked
 from memories.models import (

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import connection
+from django.db.models import QuerySet
 
-from memories.capture.gate import Judgement
+from memories.capture.gate import DEFAULTS, Judgement, Thresholds
 from memories.capture.statement import Provenance, Statement
 from memories.errors import InvalidMemory, MemoryNotFound
+from memories.lifecycle.lock import writing
 from memories.models import (
     Change,
     Fact,
     FactOutcome,
     GateDecision,
+    GateThreshold,
     Label,
     Memory,
     MemoryChange,
@@ -32,6 +36,7 @@ from memories.models import (
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+
 
 DISCARD = "discard"
 """The verdict beside those of `Verdict`, which memories have."""
@@ -210,3 +215,45 @@ def prune(at: datetime | None = None) -> int:
     while ids := list(facts.values_list("pk", flat=True)[:BATCH]):
         Fact.objects.filter(pk__in=ids).delete()
     return deleted
+
+
+THRESHOLD_NAMES = tuple(asdict(DEFAULTS))
+
+
+def current_thresholds() -> Thresholds:
+    """Read the thresholds in force. One query: the gate's callers read them once for a transcript's part."""
+    found = asdict(DEFAULTS)
+    for row in threshold_history().filter(name__in=THRESHOLD_NAMES).order_by("at", "pk"):
+        found[row.name] = row.value
+    return Thresholds(**found)
+
+
+def threshold_history() -> QuerySet[GateThreshold]:
+    """Return every change, the latest first."""
+    return GateThreshold.objects.all()
+
+
+def set_threshold(name: str, value: float, *, by: str, reason: str, at: datetime | None = None) -> GateThreshold | None:
+    """Set a threshold from now on, with a row in the history; None when it has this value already.
+
+    Raises InvalidMemory for an unknown name, a value outside 0..1, no reason, and for a `reference` above `allow`.
+    """
+    if name not in THRESHOLD_NAMES:
+        raise InvalidMemory(f"There is no threshold {name!r}; there are {' and '.join(THRESHOLD_NAMES)}.")
+    if not 0.0 <= value <= 1.0:
+        raise InvalidMemory(f"{name} is {value}; allowed is a number from 0 to 1.")
+    if not reason.strip():
+        raise InvalidMemory("A reason is missing.", "Say why: it stands in the history of the thresholds.")
+    with writing():
+        before = current_thresholds()
+        after = replace(before, **{name: value})
+        if after == before:
+            return None
+        if after.reference > after.allow:
+            raise InvalidMemory(
+                f"reference would be {after.reference:g}, above allow, which is {after.allow:g}.",
+                "An exact reference cannot ask for more confidence than a text without one.",
+            )
+        return GateThreshold.objects.create(
+            name=name, value=value, before=getattr(before, name), by=by[:150], reason=reason.strip(), at=to_utc(at)
+        )

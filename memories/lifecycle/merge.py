@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from memories.capture.statement import Provenance
 from memories.errors import InvalidMemory
-from memories.lifecycle.bulk_write import change_all, delete_all
-from memories.lifecycle.confirmation import after_edit
+from memories.lifecycle.bulk_write import batches, change_all, delete_all, delete_rows
 from memories.lifecycle.lock import writing
 from memories.lifecycle.new_text import checked_text
+from memories.lifecycle.rules import after_edit
 from memories.lifecycle.write import Why, apply, check_unchanged, locked
-from memories.models import Change, Inactive, Memory, MemoryChange, to_utc
+from memories.models import Change, Disagreement, Fact, GateDecision, Inactive, Memory, MemoryChange, to_utc
 from memories.taxonomy import TAXONOMIES
 
 SCOPE_COLUMNS = {"project": "project_id", "service": "service", "category": "category", "agent": "agent"}
@@ -120,3 +120,22 @@ def delete(
             check_unchanged(row, expected_change)
         delete_all(Memory.objects.filter(pk=row.pk), Why(by, to_utc(at), reason))
         return MemoryChange.objects.order_by("-pk").first()  # ours: we hold the write lock
+
+
+def erase_all(queryset: QuerySet[Memory]) -> int:
+    """Erase memories for good and return how many; nothing says afterwards that they existed.
+
+    Triggers delete their terms and vectors. Records of sessions stay: what an agent said is in its log, what a session
+    was told in its receipt.
+    """
+    count = 0
+    with writing():
+        for rows in batches(queryset):
+            ids = [row.pk for row in rows]
+            Disagreement.objects.filter(Q(older__in=ids) | Q(newer__in=ids)).delete()
+            Fact.objects.filter(memory__in=ids).delete()
+            GateDecision.objects.filter(memory__in=ids).delete()
+            MemoryChange.objects.filter(memory_uuid__in=[row.uuid for row in rows]).delete()
+            delete_rows(ids)
+            count += len(rows)
+    return count

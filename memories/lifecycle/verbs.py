@@ -18,11 +18,10 @@ from memories.capture import fields
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, InvalidMemory
 from memories.lifecycle import rules
-from memories.lifecycle.confirmation import after_edit
-from memories.lifecycle.lifetimes import OWN_END, Lifetimes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
+from memories.lifecycle.rules import OWN_END, Lifetimes, after_edit
 from memories.lifecycle.write import Why, apply, check_unchanged, difference, locked
 from memories.models import Change, Inactive, Memory, MemoryChange, Project, Verdict, to_utc
 from memories.models.memory import TEXT_START

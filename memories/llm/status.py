@@ -10,8 +10,7 @@ from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 from pydantic import BaseModel
 
-from memories.llm.calls import Answer, Unavailable, ask
-from memories.llm.limits import Resting, Spent, resting, spent
+from memories.llm.calls import Answer, Resting, Spent, Unavailable, ask, resting, spent
 from memories.llm.roles import HTTP, ROLES, Chosen, chosen
 from memories.models import (
     Disagreement,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from claudeops.lib.cli import Refusal, Result, VerbCommand, difference_of, unchanged
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.files.definition import FOLDER, Definition, definition_of, replace
 from memories.files.instructions import body_of, put, removed, rendered
 from memories.files.sections import sections_for

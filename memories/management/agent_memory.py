@@ -16,7 +16,7 @@ from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, cu
 from claudeops.lib.humanize import ago
 from claudeops.lib.secrets import mask
 from memories import store
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.capture.statement import HUMAN, Provenance, Statement
 from memories.files import storage, tidy
 from memories.files.status import Status, statuses

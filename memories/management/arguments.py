@@ -7,7 +7,7 @@ from argparse import ArgumentParser, BooleanOptionalAction
 from memories.capture.reasons import Reason
 from memories.injection.windows import DAYS
 from memories.models import Exposure, Source, Trust
-from memories.recall.profiles import NAMES as PROFILES
+from memories.recall.rerank import NAMES as PROFILES
 from memories.taxonomy import KNOWLEDGE, TAXONOMIES
 
 MOST_LISTED = 10_000

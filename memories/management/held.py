@@ -20,7 +20,7 @@ from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.projects import find_project
 from memories.management.arguments import MOST_SHOWN
 from memories.models import Fact, GateDecision, Label, Memory, to_utc
-from memories.queries.held import HeldMemory, because, held_memories
+from memories.queries.similar import HeldMemory, because, held_memories
 
 LONGEST_EXCERPT = 400
 WORDS = {"allow": "allowed", "confirm": "confirmed as discards", "undo": "undecided again"}

@@ -11,7 +11,6 @@ from memories.models.agent_file import (
     FileState,
 )
 from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, is_person, states_before, to_utc
-from memories.models.counts import MemoryChangeCount, TelemetryCount
 from memories.models.curating import (
     CommitKind,
     MemoryFile,
@@ -27,10 +26,19 @@ from memories.models.curating import (
     Tier,
 )
 from memories.models.disagreement import ANSWERS, LABELS, Answer, Disagreement, DisagreementKind, DisagreementState
-from memories.models.embedding import Embedding, EmbeddingModel, ModelState, PendingEmbedding
 from memories.models.forgotten import ForgottenText
 from memories.models.highest import highest, moment_of
-from memories.models.maintenance import MaintenanceRun, MaintenanceStep, RunState
+from memories.models.index import (
+    Embedding,
+    EmbeddingModel,
+    MemoryChangeCount,
+    MemoryTerms,
+    MemoryTermsDue,
+    ModelState,
+    PendingEmbedding,
+    ProjectTag,
+    TelemetryCount,
+)
 from memories.models.memory import (
     Exposure,
     Inactive,
@@ -42,7 +50,6 @@ from memories.models.memory import (
     lowest,
     trust_of,
 )
-from memories.models.model_call import CallOutcome, ModelCall
 from memories.models.observing import (
     ArrivedBy,
     ClassifiedBy,
@@ -62,11 +69,18 @@ from memories.models.observing import (
     TranscriptKind,
     TranscriptPart,
 )
+from memories.models.operations import (
+    CallOutcome,
+    MaintenanceRun,
+    MaintenanceStep,
+    ModelCall,
+    RecordLevel,
+    RunState,
+    TelemetryCursor,
+    TelemetryRecord,
+)
 from memories.models.project import Project, UsedMeans
-from memories.models.project_tag import ProjectTag
 from memories.models.recalled import Recalled, RecallMark, RecallVote
-from memories.models.telemetry import RecordLevel, TelemetryCursor, TelemetryRecord
-from memories.models.terms import MemoryTerms, MemoryTermsDue
 from memories.models.token import ApiToken, Scope
 
 __all__ = [

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from memories.capture.text import SPACE, SURROGATE, fold
 from memories.llm.shape import without_thinking
 from memories.models import FactKind, Priority
-from memories.observe.words import CATEGORY_WORDS, GATE_WORDS, KIND_WORDS, PRIORITY_SIGNS, PRIORITY_WORDS
+from memories.observe.instructions import CATEGORY_WORDS, GATE_WORDS, KIND_WORDS, PRIORITY_SIGNS, PRIORITY_WORDS
 
 T = TypeVar("T")
 

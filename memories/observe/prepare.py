@@ -16,10 +16,9 @@ from dataclasses import dataclass, field, replace
 from claudeops.lib.secrets import mask_counted
 from memories.capture.text import INVISIBLE, SURROGATE, fold
 from memories.observe.changes import can_change
-from memories.observe.frame import framed
-from memories.observe.private import INSTEAD, without_private
+from memories.observe.instructions import framed
 from memories.observe.runs import Runs
-from memories.observe.turns import PartTurns, Turn, TurnKind
+from memories.observe.turns import INSTEAD, PartTurns, Turn, TurnKind, without_private
 
 MOST = 60_000
 """Characters of the whole text."""

@@ -8,8 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from memories.observe.private import without_private
-from memories.observe.turns import Turn, TurnKind
+from memories.observe.turns import Turn, TurnKind, without_private
 
 WEIGHTS = {
     TurnKind.USER: 1.5,

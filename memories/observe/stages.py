@@ -16,8 +16,8 @@ from memories.capture.gate import Judgement, Word, judge
 from memories.capture.reasons import Reason
 from memories.capture.statement import Provenance, Statement
 from memories.lifecycle import forgotten, gate_decisions
+from memories.lifecycle.gate_decisions import current_thresholds
 from memories.lifecycle.lock import writing
-from memories.lifecycle.thresholds import current
 from memories.llm import Answer, Unavailable, ask
 from memories.llm import Reason as NoAnswer
 from memories.matching import Kind
@@ -242,7 +242,7 @@ def classify(work: Work) -> Made:
 
 def gate(work: Work) -> Made:
     """Judge each fact: the model's word first, then the rules. Each decision is a row."""
-    thresholds = current()
+    thresholds = current_thresholds()
     # What our own sessions say may be told in all projects without a person's word.
     in_no_project = work.transcript.project_id is None and work.transcript.session_id is None
     judged: list[tuple[Fact, Judgement]] = []

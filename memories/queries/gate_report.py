@@ -15,10 +15,10 @@ from datetime import datetime, timedelta
 from django.db.models import Count
 from django.db.models.fields.json import KeyTextTransform
 
+from memories.capture.gate import Thresholds
 from memories.capture.knowledge_rules import references
 from memories.capture.reasons import FAVOURABLE, OF_THE_MODEL, Reason
-from memories.capture.thresholds import Thresholds
-from memories.lifecycle import thresholds
+from memories.lifecycle import gate_decisions
 from memories.models import GateDecision, Label
 
 DAYS = 90
@@ -135,7 +135,7 @@ def _proposals(since: datetime, at: datetime) -> list[Proposal]:
     for confidence, label, codes, text in latest:
         if confidence is not None and text is not None and set(codes) <= free:
             found[bool(references(text))].append((confidence, label == Label.RELEASED))
-    now = thresholds.current()
+    now = gate_decisions.current_thresholds()
     return [propose("allow", now, found[False]), propose("reference", now, found[True])]
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from django.conf import settings
+from django.db.models import QuerySet
 
-from memories.candidates import generate
-from memories.candidates.generate import Scope
-from memories.candidates.relate import CHOSEN, comparable
-from memories.capture.agent_id import agent_id
+from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
+from memories import candidates
+from memories.candidates import CHOSEN, Scope, comparable
+from memories.capture.fields import agent_id
 from memories.embedding.base import STORED
 from memories.embedding.state import answering
 from memories.matching import Kind, relation
-from memories.models import Memory
+from memories.models import Fact, GateDecision, Memory
 from memories.recall import vector_search
 from memories.recall.filters import EVERYTHING, where
 from memories.recall.query_vector import QueryVector
@@ -42,8 +43,8 @@ def similar_to(memory: Memory) -> list[Similar]:
     rows = Memory.objects.all().isolated_to(memory.project_id, memory.agent, file_of=agent_id(memory.agent or ""))
     scope = Scope(where(rows), where(comparable(Memory.objects.all()).exclude(pk=memory.pk)))
     vector = _vector_of(memory)
-    ids = generate.in_words(scope, memory.observation, memory.service, CHOSEN)
-    ids |= set(generate.in_meaning(scope, vector, CHOSEN)) if vector else set()
+    ids = candidates.in_words(scope, memory.observation, memory.service, CHOSEN)
+    ids |= set(candidates.in_meaning(scope, vector, CHOSEN)) if vector else set()
     cosines = vector_search.cosines(vector, ids, EVERYTHING) if vector else {}
     found = [_related(row, memory, cosines) for row in comparable(rows).filter(pk__in=ids).exclude(pk=memory.pk)]
     near = sorted((one for one in found if one), key=lambda one: (-one[0], one[1].memory.pk))
@@ -75,3 +76,56 @@ def _related(row: Memory, memory: Memory, cosines: Mapping[int, float]) -> tuple
     if found.score >= LEAST_SHARED:
         return found.score, Similar(row, f"shares {found.score:.0%} of the content")
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """A known memory; `words` say how near it is. `known` spells its text, `new` the other one, in pieces."""
+
+    memory: Memory
+    words: str
+    known: tuple[Piece, ...]
+    new: tuple[Piece, ...]
+
+
+def nearest_to(memory: Memory) -> Nearest | None:
+    """Return the nearest memory of the same project and agent; None without a similar one. Two searches."""
+    found = similar_to(memory)
+    return compared(found[0].memory, memory.observation, found[0].words) if found else None
+
+
+def compared(known: Memory, text: str, words: str) -> Nearest:
+    pieces = word_diff(known.observation, text)
+    return Nearest(
+        known,
+        words,
+        tuple(piece for piece in pieces if piece.kind != NEW),
+        tuple(piece for piece in pieces if piece.kind != GONE),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMemory:
+    """A memory that waits. `fact` is where an observed session said it; `nearest` what is known most like it."""
+
+    memory: Memory
+    fact: Fact | None
+    nearest: Similar | None
+
+
+def held_memories(rows: QuerySet[Memory], limit: int) -> list[HeldMemory]:
+    """Return the first of `rows`. To find the nearest costs a few queries for each memory: keep `limit` small."""
+    found = list(rows.select_related("project")[:limit])
+    facts = facts_of(memory.pk for memory in found)
+    return [HeldMemory(memory, facts.get(memory.pk), next(iter(similar_to(memory)), None)) for memory in found]
+
+
+def facts_of(ids: Iterable[int]) -> dict[int, Fact]:
+    """Return by memory the latest fact that it is part of; a memory without facts is left out."""
+    rows = Fact.objects.filter(memory__in=list(ids)).select_related("segment").order_by("pk")
+    return {fact.memory_id: fact for fact in rows if fact.memory_id is not None}
+
+
+def because(rows: QuerySet[Memory], code: str) -> QuerySet[Memory]:
+    """Filter to the memories that the gate held for this reason (a code of `capture.reasons`) in the first place."""
+    return rows.filter(pk__in=GateDecision.objects.filter(reasons__0=code, memory__isnull=False).values("memory"))

@@ -1,9 +1,8 @@
 """Recall: find the memories that answer a query. `recall(query, filters)` returns hits and a trace of the reasons."""
 
 from memories.recall.filters import ANY_AGENT, ANY_PROJECT, Filters, InvalidRecall
-from memories.recall.results import Asker, Hit, Parts, Recall
+from memories.recall.results import Asker, Hit, Parts, Recall, Trace
 from memories.recall.service import Question, ask, recall
-from memories.recall.trace import Trace
 
 __all__ = [
     "ANY_AGENT",

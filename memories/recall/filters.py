@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.models import BooleanField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.errors import MemoriesError
 from memories.models import Memory
 from memories.models.memory import ANY_AGENT, ANY_PROJECT, MemoryQuerySet

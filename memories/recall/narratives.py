@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from memories.models import Segment, Transcript
 from memories.models.memory import ANY_AGENT, ANY_PROJECT
 from memories.recall.filters import Filters, where
-from memories.recall.terms import STOP_WORDS, words
+from memories.recall.query import STOP_WORDS, words
 
 MOST = 10
 MOST_WORDS = 32

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from memories.recall import trust
+from memories.recall.filters import InvalidRecall
 from memories.recall.fusion import Weights
+from memories.recall.query import STOP_WORDS, Query, term_of, words
 from memories.recall.results import Candidate
-from memories.recall.terms import STOP_WORDS, term_of, words
 
 NEAR_IDENTICAL = 0.92
 """Overlap of terms (Jaccard) from which two hits with equal numbers are near-duplicates."""
@@ -72,3 +74,55 @@ def near_identical(a: frozenset[str] | None, b: frozenset[str] | None) -> bool:
     if shared < NEAR_IDENTICAL * (len(a) + len(b) - shared):
         return False
     return not any(c.isdigit() for term in a ^ b for c in term)
+
+
+MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`least` hits, up to `most` while each reaches `share` of the best score.
+
+    `rewrite`: whether a query may be rewritten.
+    """
+
+    name: str
+    least: int
+    most: int
+    share: float
+    rewrite: bool
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile("lean", 2, 3, 0.60, rewrite=False),
+        Profile("balanced", 5, 7, 0.50, rewrite=True),
+        Profile("deep", 10, 15, 0.40, rewrite=True),
+    )
+}
+AUTO = "auto"
+NAMES = (*PROFILES, AUTO)
+LONG_QUESTION = 8
+"""Terms from which a question asks for more than one thing."""
+
+
+def profile_named(name: str, query: Query) -> Profile:
+    """Return the profile of this name. Auto: lean for literal queries, deep for long questions."""
+    if name == AUTO:
+        name = "lean" if query.literal else "deep" if len(query.terms) > LONG_QUESTION else "balanced"
+    if name not in PROFILES:
+        raise InvalidRecall(f"profile is {name!r}; allowed are {', '.join(NAMES)}.")
+    return PROFILES[name]
+
+
+def hits_to_return(profile: Profile, limit: int | None, scores: list[float]) -> int:
+    """Return how many hits with these scores (best first) to return; `limit` overrides the profile."""
+    if limit is not None:
+        if not 1 <= limit <= MOST:
+            raise InvalidRecall(f"limit is {limit}; allowed is 1 to {MOST}.")
+        return limit
+    if not scores:
+        return 0
+    good = sum(score >= profile.share * scores[0] for score in scores[: profile.most])
+    return max(min(profile.least, len(scores)), good)

@@ -19,10 +19,9 @@ from claudeops.lib.secrets import mask
 from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.llm import Answer, Reason, Unavailable, ask
-from memories.llm.limits import PAUSE
+from memories.llm.calls import PAUSE
 from memories.llm.roles import chosen
-from memories.recall.query import Query, is_identifier, read_query
-from memories.recall.terms import COMPOUND, LONGEST_QUERY, STOP_WORDS, words
+from memories.recall.query import COMPOUND, LONGEST_QUERY, STOP_WORDS, Query, is_identifier, read_query, words
 
 FEWEST_WORDS = 4
 """Shorter queries are not rewritten: they name what they are about."""

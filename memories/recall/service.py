@@ -14,7 +14,7 @@ import numpy as np
 from django.conf import settings
 from django.utils import timezone
 
-from memories.access.permissions import Access, project_of
+from memories.access import Access, project_of
 from memories.capture import fields
 from memories.capture.text import fold
 from memories.embedding import Vectors
@@ -27,24 +27,21 @@ from memories.recall import (
     keyword_search,
     log,
     narratives,
-    profiles,
     rerank,
     results,
     supersession,
     trust,
     vector_search,
 )
-from memories.recall.bm25 import KeywordHits
 from memories.recall.filters import ANY_AGENT, Filters, InvalidRecall
 from memories.recall.fusion import Weights
-from memories.recall.query import Query, read_query, said_by, stands_whole
+from memories.recall.keyword_search import KeywordHits
+from memories.recall.query import LONGEST_QUERY, Query, read_query, said_by, stands_whole
 from memories.recall.query_vector import QueryVector, start_query_vector
-from memories.recall.results import Asker, Candidate, Hit, Recall
+from memories.recall.results import Asker, Candidate, Hit, Recall, Trace
 from memories.recall.rewrite import Rewritten
 from memories.recall.rewrite import rewritten as rewrite_query
 from memories.recall.supersession import Likeness
-from memories.recall.terms import LONGEST_QUERY
-from memories.recall.trace import Trace
 from memories.taxonomy import TAXONOMIES
 
 CANDIDATES = 60
@@ -170,8 +167,8 @@ def recall(
     most = max(CANDIDATES, (limit or 0) + MORE_THAN_ASKED)
     search = _Search(where.checked(), weights, at or where.as_of or timezone.now(), most, worded=worded)
     asked = read_query(query)
-    chosen = profiles.chosen(profile, asked)
-    profiles.how_many(chosen, limit, [])
+    chosen = rerank.profile_named(profile, asked)
+    rerank.hits_to_return(chosen, limit, [])
     if asked.terms:
         search.run(asked, fold(query[:LONGEST_QUERY]))
         if rewrite:
@@ -234,7 +231,7 @@ class _Search:
             ranked = fusion.rank(self.candidates.values(), self.at, self.weights, likeness=self.likeness)
             self.ranked = rerank.above_minimum(ranked, self.weights, isinstance(self.vector, str), self.dropped)
 
-    def run_rewritten(self, query: str, asked: Query, profile: profiles.Profile) -> None:
+    def run_rewritten(self, query: str, asked: Query, profile: rerank.Profile) -> None:
         """Search the rewritten query as well; a memory's score is the better of the two."""
         if not profile.rewrite:
             self.other = Rewritten(f"off: not in the profile {profile.name}")
@@ -377,8 +374,8 @@ class _Search:
         cosines = vector_search.between(stored, self.vector.model.dimensions)
         return supersession.likely(cosines, [self.candidates[pk] for pk in ids], self.asked)
 
-    def hits(self, profile: profiles.Profile, limit: int | None) -> list[Hit]:
-        wanted = profiles.how_many(profile, limit, [one.score for one in self.ranked])
+    def hits(self, profile: rerank.Profile, limit: int | None) -> list[Hit]:
+        wanted = rerank.hits_to_return(profile, limit, [one.score for one in self.ranked])
         kept, collapsed = rerank.select(self.ranked, wanted)
         twins = sum(map(len, collapsed.values()))
         self.dropped[trust.NEAR_IDENTICAL] += twins

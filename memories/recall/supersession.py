@@ -14,9 +14,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from memories.recall.query import Query
+from memories.recall.query import STOP_WORDS, Query, term_of, words
 from memories.recall.results import Candidate
-from memories.recall.terms import STOP_WORDS, term_of, words
 
 Likeness = Callable[[Sequence[int]], NDArray[np.float32]]
 """How likely each memory (row) supersedes an older one (column), (n, n) in the order of their ids; see `likely`."""

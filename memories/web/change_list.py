@@ -20,7 +20,7 @@ from claudeops.lib.list_page.page import ListPage, declare
 from memories.history.sentences import Part, confidences, plain, sentence
 from memories.history.timeline import shape_of
 from memories.models import By, Listed, MemoryChange
-from memories.queries.change_filters import SEARCHED, MemoryChangeFilterSet
+from memories.queries.filters import SEARCHED, MemoryChangeFilterSet
 
 SORTS = {sort.key: sort for sort in both("when", "when", F("at"), "at", moment)}
 

@@ -19,7 +19,7 @@ from memories.desk.kinds import Kind, Pick, Row, read_id, read_pick
 from memories.errors import MemoriesError
 from memories.models import Memory
 from memories.queries import disagreements as questions
-from memories.queries.nearest import nearest_to
+from memories.queries.similar import nearest_to
 from memories.web.answers import actor, by_htmx, in_words, moved
 
 SHOWN = 100

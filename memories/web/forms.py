@@ -18,7 +18,7 @@ from memories.errors import InvalidMemory
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Memory, Project, RecallVote
 from memories.recall import Question
-from memories.recall.profiles import NAMES as PROFILES
+from memories.recall.rerank import NAMES as PROFILES
 from memories.recall.service import NARRATIVES
 from memories.taxonomy import DEFAULT_CONFIDENCE, TAXONOMIES
 

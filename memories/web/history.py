@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods
 
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.history.timeline import compared, entry_of
-from memories.lifecycle.restore import roll_back
+from memories.lifecycle.undo import roll_back
 from memories.models import Memory
 from memories.queries import list as listing
 from memories.web.answers import actor, by_htmx, in_words, moved

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from memories.recall.query import index_terms
 from memories.recall.results import Parts
-from memories.recall.terms import index_terms
 
 WORD = re.compile(r"[\w.\-/]+|[^\w.\-/]+")
 

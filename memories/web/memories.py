@@ -30,7 +30,7 @@ from claudeops.lib.list_page.page import Action, ListPage, declare
 from claudeops.lib.masked_note import masked_note
 from memories import store
 from memories.errors import MemoriesError
-from memories.history.confidence_history import confidence_since
+from memories.history.confidence import confidence_since
 from memories.history.forecast import forecast
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source, Trust

@@ -18,12 +18,11 @@ from claudeops.lib.distinct import distinct_values
 from claudeops.lib.masked_note import masked_note
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
-from memories.history.chart import chart_of
-from memories.history.confidence_history import confidence_history_of
+from memories.history.confidence import chart_of, confidence_history_of
 from memories.history.timeline import entry_of, kinds_of, page_of
 from memories.injection.windows import windowed
 from memories.lifecycle import verbs
-from memories.lifecycle.restore import restore
+from memories.lifecycle.undo import restore
 from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
 from memories.queries.similar import similar_to

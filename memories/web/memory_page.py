@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from claudeops.lib import humanize
 from claudeops.lib.detail_page import Band, Figure, Neighbour, Neighbours, headline
-from memories.history.confidence_history import ConfidenceHistory
+from memories.history.confidence import ConfidenceHistory
 from memories.history.timeline import Kinds
 from memories.models import Memory, Verdict
 from memories.queries import list as listing

@@ -21,7 +21,7 @@ from claudeops.lib.list_page.keyset import both, moment, ordered, page_of
 from claudeops.lib.list_page.page import ListPage, declare
 from memories.errors import Conflict
 from memories.models import ArrivedBy, Exposure, Transcript, TranscriptPart
-from memories.observe.parts import send_again
+from memories.observe.pipeline import send_again
 from memories.queries.transcripts import (
     PROGRESS,
     SEARCHED,

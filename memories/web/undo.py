@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST
 from memories import desk
 from memories.errors import MemoriesError
 from memories.lifecycle import undo as lifecycle
-from memories.lifecycle.restore import restore
+from memories.lifecycle.undo import restore
 from memories.web.answers import actor, by_htmx, moved, toast
 
 MOST = 100

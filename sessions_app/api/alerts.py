@@ -11,8 +11,7 @@ from ninja import Body, Router, Schema, Status
 from pydantic import Field
 
 from claudeops.lib.api_errors import Refused, check_names
-from memories.access.bearer import access_in, needs
-from memories.access.permissions import project_of
+from memories.access import access_in, needs, project_of
 from memories.models import Scope
 from sessions_app.alerts.forms import AnyForm, Generic
 from sessions_app.alerts.receive import receive

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Q
 
-from memories.queries import uses
+from memories.queries import numbers
 from sessions_app.models import How, Injected, Session, UsedMemory
 from sessions_app.receipts import told_to
 
@@ -105,8 +105,8 @@ def uses_of(memory_id: int) -> Uses:
     return Uses(used, found[True], found[False], used == COUNTED)
 
 
-def counts_of(memories: Collection[int]) -> dict[int, uses.Uses]:
+def counts_of(memories: Collection[int]) -> dict[int, numbers.Uses]:
     """Map the ids of `memories` to all their uses; one that was never used is not among them. One query."""
     rows = UsedMemory.objects.filter(memory_id__in=memories).order_by().values_list("memory_id")
     counted = rows.annotate(used=Count("pk"), helped=Count("pk", filter=Q(helped=True)))
-    return {pk: uses.Uses(used, helped) for pk, used, helped in counted}
+    return {pk: numbers.Uses(used, helped) for pk, used, helped in counted}

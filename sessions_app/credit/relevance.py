@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db.models import Count, Q
 
-from memories.lifecycle.relevance import Adjustment, Outcomes, adjust, base_rate
+from memories.lifecycle.credit import Adjustment, Outcomes, adjust, base_rate
 from memories.models import Memory, Project
 from memories.taxonomy import PROJECT
 from sessions_app.models import UsedMemory
@@ -25,7 +25,7 @@ class Learned:
 def adjust_relevance(
     project: Project | None = None, *, also_set: bool = False, dry_run: bool = False, at: datetime | None = None
 ) -> list[Learned]:
-    """Learn in one project, or in all of them. See `memories.lifecycle.relevance` for the formula."""
+    """Learn in one project, or in all of them. See `memories.lifecycle.credit` for the formula."""
     found = []
     for one in [project] if project else Project.objects.order_by("slug"):
         outcomes = outcomes_in(one)

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.capture.statement import Provenance
 from memories.curate.maintenance.run import maintain_now
 from memories.curate.reflection.runs import reflect

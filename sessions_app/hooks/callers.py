@@ -11,8 +11,7 @@ from typing import Literal
 from django.core import signing
 from django.core.exceptions import ValidationError
 
-from memories.access.permissions import Access
-from memories.access.tokens import BEGINNING, access_of
+from memories.access import BEGINNING, Access, access_of
 from memories.models import Scope
 from sessions_app.errors import TooManyHooks, UnknownCaller
 from sessions_app.models import Session

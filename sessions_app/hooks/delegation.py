@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from functools import partial
 
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.capture.learned import Refused
 from memories.capture.statement import Provenance
 from memories.files.capture import capture, note_refused

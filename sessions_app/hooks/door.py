@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from claudeops.lib import outage
 from claudeops.lib.secrets import mask, mask_value
-from memories.access.tokens import note_use
+from memories.access import note_use
 from memories.models import Project
 from memories.telemetry import record
 from sessions_app.errors import HookFailed, SessionsError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from memories.access.tokens import BEGINNING, access_of, add_token, digest, revoke_token
+from memories.access import BEGINNING, access_of, add_token, digest, revoke_token
 from memories.models import ApiToken, Project, Scope
 from sessions_app.errors import InvalidSettings
 from sessions_app.hooks import installer, settings_file

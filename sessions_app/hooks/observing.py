@@ -18,11 +18,9 @@ from memories.curate.told import NOT_CURATED, select_curated
 from memories.injection.foremost import foremost
 from memories.injection.windows import surfacing, windowed
 from memories.models import ArrivedBy, Memory, Project
-from memories.observe.private import INSTEAD, without_private
-from memories.observe.turns import Turn, TurnKind
+from memories.observe.turns import INSTEAD, Turn, TurnKind, without_private
 from memories.recall import Filters, Hit, recall
-from memories.recall.query import is_identifier, read_query
-from memories.recall.terms import words
+from memories.recall.query import is_identifier, read_query, words
 from memories.taxonomy import TAXONOMIES
 from sessions_app.hooks import news, receipts
 from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall

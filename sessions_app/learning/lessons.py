@@ -13,8 +13,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from memories import store
-from memories.candidates.generate import same_text
-from memories.candidates.relate import latest_change
+from memories.candidates import latest_change, same_text
 from memories.lifecycle import verbs
 from memories.models import Exposure, Inactive, Memory, MemoryChange, Project, Source, Verdict
 from memories.taxonomy import PROJECT

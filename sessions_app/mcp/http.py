@@ -8,7 +8,7 @@ import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import Message, Scope
 
-from memories.access.permissions import Access
+from memories.access import Access
 from sessions_app.mcp.server import build
 
 # Django checks the host (ALLOWED_HOSTS), and another site's page has no token to send.

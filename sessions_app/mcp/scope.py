@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from memories.access.permissions import Access
+from memories.access import Access
 from memories.errors import ProjectNotFound
 from memories.models import Project, Scope
 from sessions_app.errors import InvalidSession, SessionNotFound

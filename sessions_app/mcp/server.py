@@ -14,7 +14,7 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from claudeops.lib import outage
-from memories.access.permissions import Access
+from memories.access import Access
 from memories.errors import MemoriesError
 from memories.models import Scope
 from sessions_app.errors import SessionsError

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from claudeops.lib.secrets import mask
 from memories import store
-from memories.access.permissions import Access, memory_of
+from memories.access import Access, memory_of
 from memories.api import serializers
 from memories.capture import fields
 from memories.capture.markers import statement_of

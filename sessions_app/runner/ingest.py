@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from claudeops.lib.secrets import mask
 from memories import store
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.capture.learned import Learned
 from memories.errors import MemoriesError
 from memories.files import capture

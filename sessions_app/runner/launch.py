@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from claudeops.lib.claude_cli import environment
 from claudeops.lib.secrets import mask
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.files.sync import sync_file
 from memories.lifecycle.sweep import sweep
 from memories.models import AgentFile

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.curate.files import refresh
 from memories.curate.told import NOT_CURATED, Curated, files_of, select_curated
 from memories.files.instructions import section
@@ -22,7 +22,7 @@ from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection, select
 from memories.injection.relevant import Task
 from memories.injection.tags import Subject
-from memories.recall.profiles import AUTO
+from memories.recall.rerank import AUTO
 from sessions_app.cooldowns import limits
 from sessions_app.models import TASK_TEXT, Agent, Session, Trigger
 from sessions_app.prompts import brief, render

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from django.db.models import Q
 
-from memories.candidates.generate import same_text
+from memories.candidates import same_text
 from memories.capture.lines import accepted_lines
 from memories.capture.markers import OPENING, memory_markers
 from memories.capture.text import fold
@@ -18,8 +18,8 @@ from memories.models import Change, GateDecision, Memory, MemoryChange, Proposal
 from memories.models.change import Listed
 from memories.recall import keyword_search, narratives, vector_search
 from memories.recall.filters import Filters, scope_of
+from memories.recall.query import LONGEST_QUERY, index_terms, words
 from memories.recall.query_vector import start_query_vector
-from memories.recall.terms import LONGEST_QUERY, index_terms, words
 from sessions_app.models import LogEntry, LogKind, Session
 from sessions_app.trace.steps import End
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from claudeops.lib import local_time
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.capture.text import fold
 from memories.injection.budget import shown
 from memories.injection.knowledge import weights
@@ -20,9 +20,8 @@ from memories.injection.windows import windowed
 from memories.lifecycle import rules
 from memories.models import Memory, Recalled, Verdict
 from memories.recall import Filters, recall
-from memories.recall.query import read_query
-from memories.recall.term_statistics import collection, frequencies
-from memories.recall.terms import STOP_WORDS, term_of, words
+from memories.recall.keyword_index import collection, frequencies
+from memories.recall.query import STOP_WORDS, read_query, term_of, words
 from memories.taxonomy import AGENT, KNOWLEDGE, OPS, TAXONOMIES
 from sessions_app.models import InjectionReceipt, Session
 from sessions_app.trace.place import Ranking, Row, Shown, around, confirmations_needed, ranking_of

@@ -11,11 +11,10 @@ from django.db.models import Q
 
 from claudeops.lib.secrets import mask
 from memories.models import Fact, PartState, StageState, Transcript, TranscriptPart
-from memories.observe.private import without_private
-from memories.observe.turns import Turn, TurnKind
+from memories.observe.turns import Turn, TurnKind, without_private
 from memories.recall.filters import Filters
 from memories.recall.narratives import transcripts_within
-from memories.recall.terms import LONGEST_QUERY, index_terms, words
+from memories.recall.query import LONGEST_QUERY, index_terms, words
 from sessions_app.errors import RawLogOutside
 from sessions_app.trace.find import MOST_FOUND, SESSIONS, SHARED, share
 from sessions_app.transcripts.turns import path_of, read_turns, reader_of

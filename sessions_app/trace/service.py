@@ -12,7 +12,7 @@ from memories.models import Memory, ProposalEvidence, Tier, to_utc
 from memories.models.memory import ANY_AGENT, ANY_PROJECT
 from memories.recall import as_of
 from memories.recall.filters import Filters
-from memories.recall.terms import LONGEST_QUERY
+from memories.recall.query import LONGEST_QUERY
 from sessions_app.errors import SessionNotFound
 from sessions_app.models import Injected, Purge, Session
 from sessions_app.trace import find, in_transcripts

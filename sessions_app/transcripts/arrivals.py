@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from claudeops.lib.secrets import mask
 from memories.models import ArrivedBy, Project, Transcript, TranscriptKind
-from memories.observe.parts import add_part
+from memories.observe.pipeline import add_part
 from sessions_app import queue
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import Runner, Session, Trigger

@@ -21,7 +21,7 @@ import pytest
 from django.utils import timezone
 
 from claudeops.workers.up import web_argv
-from memories.access.tokens import add_token
+from memories.access import add_token
 from memories.files.sync import sync_file
 from memories.models import AgentFileEntry, Memory, Project
 from memories.recall import keyword_index

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from memories.models import FactOutcome, PartState, Priority, StageState, Verdict
-from memories.observe.parts import STAGES
+from memories.observe.pipeline import STAGES
 from tests.support.factories import (
     FactFactory,
     MemoryFactory,

@@ -8,7 +8,7 @@ import re
 import pytest
 from django.test import Client
 
-from memories.access.tokens import add_token
+from memories.access import add_token
 from memories.api import memories as routes
 from tests.memories.people import signed_in
 from tests.support.api_callers import Caller, bearer, problem

@@ -23,7 +23,7 @@ from claudeops.lib import sqlite_damage
 from claudeops.lib.cli import VerbCommand
 from claudeops.lib.sqlite_damage import DAMAGED, OK, UNFINISHED, quick_check
 from claudeops.workers import doctor
-from memories.access import tokens
+from memories import access
 from memories.models import Scope
 from tests.support import processes
 from tests.support.factories import MemoryFactory, SessionFactory
@@ -65,7 +65,7 @@ class House:
             client = Client()
             client.force_login(get_user_model().objects.create_superuser("operator"))
             self.cookies = client.cookies
-            self.token = tokens.add_token("damage", scopes=[Scope.READ], by="operator")[1]
+            self.token = access.add_token("damage", scopes=[Scope.READ], by="operator")[1]
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         with sqlite3.connect(path) as database:
             self.size = database.execute("PRAGMA page_size").fetchone()[0]

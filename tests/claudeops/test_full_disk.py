@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 
 from claudeops.lib import outage
-from memories.access import tokens
+from memories import access
 from memories.models import Memory, Scope
 from sessions_app import queue, reaper
 from sessions_app.models import Session, Status
@@ -39,7 +39,7 @@ def house(tmp_path, settings):
         with connected(copy_of_database(data / "claudeops.sqlite3")):
             client = Client(raise_request_exception=False)
             client.force_login(get_user_model().objects.create_superuser("operator"))
-            client.token = tokens.add_token("disk", scopes=list(Scope), by="operator")[1]
+            client.token = access.add_token("disk", scopes=list(Scope), by="operator")[1]
             yield client
 
 

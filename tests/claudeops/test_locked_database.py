@@ -15,7 +15,7 @@ from claudeops.lib import outage
 from claudeops.purge import files as purged
 from claudeops.purge.texts import Needles
 from claudeops.secret_scan import files as scanned
-from memories.access import tokens
+from memories import access
 from memories.models import Memory, Scope
 from sessions_app import queue
 from sessions_app.models import Session, Status
@@ -42,7 +42,7 @@ def house(tmp_path, settings):
         client = Client(raise_request_exception=False)
         client.force_login(get_user_model().objects.create_superuser("operator", password="a long password"))
         AgentFactory(slug="watch")
-        client.token = tokens.add_token("lock", scopes=list(Scope), by="operator")[1]
+        client.token = access.add_token("lock", scopes=list(Scope), by="operator")[1]
         yield client
         connection.settings_dict["OPTIONS"] = options
 

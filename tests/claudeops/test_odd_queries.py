@@ -17,8 +17,7 @@ from claudeops.backups.manifest import read
 from memories.errors import MemoriesError
 from memories.exchange.import_export import import_lines
 from memories.exchange.packs import read_pack
-from memories.queries.change_filters import MemoryChangeFilterSet
-from memories.queries.filters import MemoryFilterSet
+from memories.queries.filters import MemoryChangeFilterSet, MemoryFilterSet
 from memories.recall import Filters, recall
 from sessions_app.errors import SessionsError
 from sessions_app.escalation import requested_escalation

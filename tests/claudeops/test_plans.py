@@ -20,13 +20,12 @@ from django.utils import timezone
 from claudeops.lib.capped import CappedCount
 from claudeops.lib.list_page.keyset import ordered
 from claudeops.overview import agents, changes
-from memories.access.permissions import Access, memories_of
+from memories.access import Access, memories_of
 from memories.models import Memory, MemoryChange, Project
 from memories.queries import list as listing
 from memories.queries import project_memories
-from memories.queries.change_filters import MemoryChangeFilterSet
-from memories.queries.ends import ends_in_parts, next_end_of, next_of
-from memories.queries.filters import MemoryFilterSet
+from memories.queries.filters import MemoryChangeFilterSet, MemoryFilterSet
+from memories.queries.numbers import ends_in_parts, next_end_of, next_of
 from memories.web import change_list
 from sessions_app.cooldowns import history
 from sessions_app.credit.facts import counts_of

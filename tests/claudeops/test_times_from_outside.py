@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from claudeops.lib import times
-from memories.access import tokens
+from memories import access
 from memories.errors import InvalidMemory
 from memories.exchange.import_export import import_lines
 from memories.lifecycle import verbs
@@ -106,7 +106,7 @@ def test_an_import_of_memories_names_the_line_of_a_hostile_time(name, when, trus
 @pytest.mark.parametrize("when", HOSTILE)
 def test_a_memory_expires_within_what_can_be_reckoned_with(when, operator):
     memory = MemoryFactory()
-    secret = tokens.add_token("writer", scopes=["read", "write"], by="anna")[1]
+    secret = access.add_token("writer", scopes=["read", "write"], by="anna")[1]
     answer = Client().put(
         f"/api/memories/{memory.pk}",
         json.dumps({"expires_at": when}),
@@ -147,7 +147,7 @@ def test_no_page_or_route_fails_when_it_compares_with_a_hostile_time(when, opera
         f"/memories/recall?query=x&as_of={asked}",
     ):
         assert client.get(page).status_code < 500
-    secret = tokens.add_token("reader", scopes=["read"], by="anna")[1]
+    secret = access.add_token("reader", scopes=["read"], by="anna")[1]
     headers = {"authorization": f"Bearer {secret}"}
     for route in (
         f"/api/sessions?since={asked}",

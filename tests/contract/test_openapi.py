@@ -15,7 +15,7 @@ from django.db import connections
 from schemathesis.engine import events, from_schema
 
 from claudeops.wsgi import application
-from memories.access.tokens import add_token
+from memories.access import add_token
 from memories.models import Verdict
 from sessions_app.models import Session, Status
 from tests.support.factories import (

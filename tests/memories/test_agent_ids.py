@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from memories import store
-from memories.access.permissions import visible_memories
+from memories.access import visible_memories
 from memories.errors import InvalidMemory
 from memories.exchange.import_export import import_lines
 from memories.lifecycle import verbs

@@ -9,9 +9,8 @@ import pytest
 
 from memories.errors import InvalidMemory
 from memories.lifecycle import verbs
-from memories.lifecycle.restore import restore
 from memories.lifecycle.sweep import sweep
-from memories.lifecycle.undo import undo
+from memories.lifecycle.undo import restore, undo
 from memories.models import Disagreement, Inactive, Memory, MemoryChange
 from memories.store import Provenance, Statement, remember
 from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory

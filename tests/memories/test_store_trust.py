@@ -10,8 +10,7 @@ import pytest
 from memories.injection import ops
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
-from memories.lifecycle.restore import restore
-from memories.lifecycle.undo import undo
+from memories.lifecycle.undo import restore, undo
 from memories.models import Disagreement, Memory, MemoryChange, Verdict
 from memories.store import Provenance, Statement, prepare, remember
 from tests.support.factories import MemoryFactory, SessionFactory

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from memories.access.tokens import add_token
+from memories.access import add_token
 from sessions_app.alerts import receive as receiving
 from sessions_app.alerts.forms import AnyForm, form_of, line
 from sessions_app.models import CooldownAction, Event, Session, Status

@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 
 from claudeops.lib.secrets import mask
-from memories.access.permissions import Access
+from memories.access import Access
 from memories.lifecycle import verbs
 from memories.lifecycle.merge import merge
 from memories.models import Memory

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.test import Client
 
-from memories.access.tokens import add_token
+from memories.access import add_token
 from memories.models import Project
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from memories.candidates.relate import like_known, nearest_unsure
+from memories.candidates import like_known, nearest_unsure
 from memories.judging.rules import why_stays
 from memories.matching import Kind, Relation
 from memories.models import Disagreement, DisagreementKind, Memory, Verdict

@@ -24,7 +24,7 @@ from memories.curate.maintenance.steps import ENDED, STEPS, Step, counted
 from memories.errors import Conflict
 from memories.lifecycle.lock import writing
 from memories.models import MaintenanceRun, MaintenanceStep, RunState
-from memories.telemetry.record import record
+from memories.telemetry import record
 
 CLAIM = timedelta(minutes=6)
 """A claim without a beat for so long is void; no batch takes longer."""

@@ -14,8 +14,8 @@ from memories.curate.maintenance.steps import BY_NAME, STEPS, Step, changes_of
 from memories.errors import Conflict, InvalidMemory
 from memories.lifecycle import disagreements
 from memories.lifecycle.bulk_write import BATCH, change_all
-from memories.lifecycle.lifetimes import Lifetimes
 from memories.lifecycle.lock import writing
+from memories.lifecycle.rules import Lifetimes
 from memories.lifecycle.undo import Undone
 from memories.lifecycle.write import Why
 from memories.models import (

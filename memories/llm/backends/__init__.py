@@ -2,7 +2,6 @@
 
 from memories.llm.backends.base import Backend, Failure, Reply, Request
 from memories.llm.backends.claude import ClaudeBackend
-from memories.llm.backends.http import HttpBackend
-from memories.llm.backends.recorded import RecordedBackend
+from memories.llm.backends.http import HttpBackend, RecordedBackend
 
 __all__ = ["Backend", "ClaudeBackend", "Failure", "HttpBackend", "RecordedBackend", "Reply", "Request"]

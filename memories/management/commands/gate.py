@@ -11,7 +11,7 @@ from django.utils import timezone
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from claudeops.lib.humanize import exact
 from memories.capture.reasons import in_words
-from memories.lifecycle import thresholds
+from memories.lifecycle import gate_decisions
 from memories.queries import gate_report
 from memories.queries.gate_report import Row
 
@@ -23,7 +23,7 @@ def _of_report(parser: ArgumentParser) -> None:
 
 
 def _of_apply(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help=" or ".join(thresholds.NAMES))
+    parser.add_argument("name", metavar="NAME", help=" or ".join(gate_decisions.THRESHOLD_NAMES))
     parser.add_argument("value", metavar="VALUE", type=float, help="a confidence from 0 to 1")
     parser.add_argument("--reason", required=True, help="why, for the history")
     parser.add_argument("--by", default="", help="who sets it (default: your account)")
@@ -76,8 +76,8 @@ class Command(VerbCommand):
         return Result(data, "\n".join(lines), actions)
 
     def apply(self, name: str, value: float, reason: str, by: str) -> Result:
-        row = thresholds.apply(name, value, by=by or current_user(), reason=reason)
-        now = asdict(thresholds.current())
+        row = gate_decisions.set_threshold(name, value, by=by or current_user(), reason=reason)
+        now = asdict(gate_decisions.current_thresholds())
         if row is None:
             return Result({"changed": False, "thresholds": now}, f"{name} is {value:g} already.")
         text = f"{name} is {row.value:g} from now on; it was {row.before:g}."
@@ -86,8 +86,8 @@ class Command(VerbCommand):
         )
 
     def history(self) -> Result:
-        rows = list(thresholds.history())
-        now = ", ".join(f"{name} {value:g}" for name, value in asdict(thresholds.current()).items())
+        rows = list(gate_decisions.threshold_history())
+        now = ", ".join(f"{name} {value:g}" for name, value in asdict(gate_decisions.current_thresholds()).items())
         text = f"In force: {now}."
         if rows:
             cells = [(exact(row.at), row.name, f"{row.before:g} → {row.value:g}", row.by, row.reason) for row in rows]
@@ -103,7 +103,7 @@ class Command(VerbCommand):
             }
             for row in rows
         ]
-        return Result({"thresholds": asdict(thresholds.current()), "history": data}, text)
+        return Result({"thresholds": asdict(gate_decisions.current_thresholds()), "history": data}, text)
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str]:

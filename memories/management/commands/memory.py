@@ -26,7 +26,7 @@ from memories.injection import ops
 from memories.injection.windows import MOST_DAYS, upcoming, usable
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
-from memories.lifecycle.erase import erase_all
+from memories.lifecycle.merge import erase_all
 from memories.lifecycle.projects import find_project
 from memories.lifecycle.sweep import is_due, sweep
 from memories.management import arguments, held
@@ -34,7 +34,7 @@ from memories.management.describe import as_table, as_text, surfacing_table
 from memories.management.recalling import recall
 from memories.models import Memory, MemoryChange, Source, Verdict, trust
 from memories.models.memory import ANY_AGENT, ANY_PROJECT
-from memories.observe.reclassify import Reclassified, reclassify
+from memories.observe.categories import Reclassified, reclassify
 from memories.queries.filters import HELD, UNCONFIRMED, MemoryFilterSet
 from memories.store import Provenance, Statement, remember
 

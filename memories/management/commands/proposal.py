@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
 from claudeops.lib.humanize import exact
-from memories.api.proposal_data import all_as_data, as_data
+from memories.api.serializers import proposal_as_data, proposals_as_data
 from memories.curate import proposals
 from memories.models import Proposal, ProposalKind, ProposalState, Tier, Trust
-from memories.queries.proposals import GLOBAL, ProposalFilterSet
+from memories.queries.filters import GLOBAL, ProposalFilterSet
 
 MOST_LISTED, LONGEST_SHOWN = 1_000, 100
 LOOK = (NextAction("manage.py proposal list", "see what still waits"),)
@@ -91,11 +91,11 @@ class Command(VerbCommand):
         if count > len(found):
             text += f"\n{len(found):,} of {count:,}; --limit shows more."
         actions = [NextAction(f"manage.py proposal show {found[0].pk}", "see its evidence")] if found else []
-        return Result({"count": count, "proposals": all_as_data(found)}, text, actions)
+        return Result({"count": count, "proposals": proposals_as_data(found)}, text, actions)
 
     def show(self, id: int) -> Result:  # noqa: A002  (the name of the argument)
         row = proposals.find(id)
-        return Result(as_data(row), _as_text(row))
+        return Result(proposal_as_data(row), _as_text(row))
 
     def approve(self, ids: Sequence[int], text: str | None, reason: str, by: str) -> Result:
         if text is not None and len(ids) != 1:
@@ -105,7 +105,7 @@ class Command(VerbCommand):
     def edit(self, id: int, text: str, reason: str, by: str) -> Result:  # noqa: A002
         row = proposals.edit(id, text, by=by or current_user(), reason=reason)
         action = NextAction(f"manage.py proposal approve {id}", "put it into MEMORY.md")
-        return Result(as_data(proposals.find(id)), f"Proposal {id} is now: {row.text}", [action])
+        return Result(proposal_as_data(proposals.find(id)), f"Proposal {id} is now: {row.text}", [action])
 
     def reject(self, ids: Sequence[int], reason: str, by: str) -> Result:
         return _each(proposals.reject, ids, "rejected", reason=reason, by=by)
@@ -142,7 +142,7 @@ def _each(verb: Callable[..., Proposal], ids: Sequence[int], word: str, *, by: s
 
 
 def _as_text(row: Proposal) -> str:
-    data = as_data(row)
+    data = proposal_as_data(row)
     lines = [
         f"Proposal {row.pk}: {row.kind} in {row.section} of {row.file}, {row.get_state_display()}"
         + (f" for {Tier(row.tier).label}" if row.state == ProposalState.WAITING else ""),

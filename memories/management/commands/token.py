@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from claudeops.lib.cli import NextAction, Result, Verb, VerbCommand, current_user, table
 from claudeops.lib.humanize import ago
-from memories.access.tokens import add_token, revoke_token
+from memories.access import add_token, revoke_token
 from memories.errors import InvalidToken
 from memories.lifecycle.projects import find_project
 from memories.models import ApiToken, Scope

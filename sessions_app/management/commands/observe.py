@@ -18,11 +18,11 @@ from django.utils import timezone
 from claudeops.lib.cli import NextAction, Refusal, Result, SoleCommand
 from memories.errors import Conflict
 from memories.lifecycle.projects import find_project
-from memories.llm.limits import spent
+from memories.llm.calls import spent
 from memories.llm.roles import chosen
 from memories.models import ArrivedBy, Fact, FactOutcome, PartState, Stage, StageState, TranscriptPart
 from memories.observe import pipeline
-from memories.observe.parts import send_again
+from memories.observe.pipeline import send_again
 from sessions_app.transcripts import arrivals, cost, files
 from sessions_app.transcripts.arrivals import Arrival, Named, Outcome
 from sessions_app.transcripts.cost import Estimate

@@ -14,7 +14,7 @@ from types import FrameType
 from django.conf import settings
 from django.db import connection
 
-from memories.recall import binary_index, pgvector, query_vector, term_statistics
+from memories.recall import binary_index, keyword_index, pgvector, query_vector
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def _sigterm_as_exit() -> Iterator[None]:
 
 
 def _forget() -> None:
-    term_statistics.forget()
+    keyword_index.forget_statistics()
     binary_index.forget()
     pgvector.forget()
     query_vector.forget()

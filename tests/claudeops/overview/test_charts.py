@@ -17,7 +17,7 @@ from django.utils import timezone
 from claudeops.lib import periods
 from claudeops.overview import changes, charts
 from memories.models import MemoryChange
-from memories.queries.change_filters import MemoryChangeFilterSet
+from memories.queries.filters import MemoryChangeFilterSet
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
 from tests.sessions_app.people import HTMX, person

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from claudeops.lib.capped import CappedCount
 from memories.models import Change, Memory, MemoryChange, Project
-from memories.queries.ends import ends_in_parts
+from memories.queries.numbers import ends_in_parts
 from sessions_app.models import Injected, Status, UsedMemory
 from tests.support.factories import AgentFactory, EventFactory, MemoryFactory, ProjectFactory, SessionFactory
 

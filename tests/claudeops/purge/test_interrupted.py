@@ -26,8 +26,8 @@ WORK = "from claudeops.purge.run import carry_out; carry_out({pk})"
 POINTS = [
     ("call", "claudeops.purge.agent_files", "remove", 1),
     ("return", "claudeops.purge.linked", "remove", 1),
-    ("call", "memories.lifecycle.erase", "erase_all", 1),
-    ("return", "memories.lifecycle.erase", "erase_all", 1),
+    ("call", "memories.lifecycle.merge", "erase_all", 1),
+    ("return", "memories.lifecycle.merge", "erase_all", 1),
     ("call", "claudeops.purge.memory_files", "remove", 1),
     ("return", "claudeops.purge.memory_files", "remove", 1),
     ("return", "claudeops.purge.run", "note", 3),

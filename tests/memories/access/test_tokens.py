@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from memories.access.tokens import access_of, add_token, note_use, revoke_token
+from memories.access import access_of, add_token, note_use, revoke_token
 from memories.errors import AccessDenied, InvalidToken, TokenNotFound
 from memories.models import ApiToken
 from tests.support.api_callers import Caller, bearer, problem

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.contrib.messages import get_messages
 
-from memories.access.tokens import access_of, add_token
+from memories.access import access_of, add_token
 from memories.models import ApiToken
 from tests.memories.people import signed_in
 from tests.support.factories import ProjectFactory

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from claudeops.api import api
-from memories.access.permissions import Access
+from memories.access import Access
 from memories.capture.statement import Provenance
 from memories.errors import MemoryNotFound, TextHeld
 from memories.lifecycle import verbs

@@ -11,7 +11,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from memories.access.tokens import revoke_token
+from memories.access import revoke_token
 from memories.api import project_shapes as shapes
 from memories.capture.statement import Provenance
 from memories.lifecycle import verbs

@@ -12,11 +12,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories.candidates import generate, relate
+from memories import candidates
 from memories.embedding.backfill import backfill as embed
 from memories.matching import Kind, relation
 from memories.models import Embedding, Memory, MemoryTermsDue
-from memories.recall import keyword_index, term_statistics
+from memories.recall import keyword_index
 from memories.store import Provenance, Statement, prepare, remember
 from tests.memories.at_once import remember_at_once
 from tests.support.factories import SessionFactory
@@ -32,16 +32,16 @@ SIZE = 60
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    term_statistics.forget()
+    keyword_index.forget_statistics()
     yield
-    term_statistics.forget()
+    keyword_index.forget_statistics()
 
 
 @pytest.fixture(autouse=True, params=["by the indexes", "all of it"])
 def looked_through(request, monkeypatch):
     """A scope of some hundred memories as if it were a big one, and as it is."""
     if request.param == "by the indexes":
-        monkeypatch.setattr(generate, "FEW", 20)
+        monkeypatch.setattr(candidates, "FEW", 20)
     return request.param == "all of it"
 
 
@@ -82,7 +82,7 @@ def settle(request, monkeypatch):
         if request.param == "indexed":
             keyword_index.catch_up()
         elif request.param == "more to be indexed than is read":
-            monkeypatch.setattr(generate, "UNINDEXED", 5)
+            monkeypatch.setattr(candidates, "UNINDEXED", 5)
 
     return run
 
@@ -111,7 +111,7 @@ def test_the_newest_are_compared_before_anything_indexed_them(model):
 
 @pytest.mark.parametrize("by", ["bulk_create", "SQL"])
 def test_after_a_bulk_insert_a_restatement_is_found_before_a_worker_has_indexed(monkeypatch, by):
-    monkeypatch.setattr(generate, "UNINDEXED", 5)
+    monkeypatch.setattr(candidates, "UNINDEXED", 5)
     if by == "SQL":
         with connection.cursor() as cursor:
             cursor.execute(
@@ -130,8 +130,8 @@ def test_after_a_bulk_insert_a_restatement_is_found_before_a_worker_has_indexed(
 
 
 def test_no_more_is_indexed_for_one_statement_than_its_limit(monkeypatch):
-    monkeypatch.setattr(generate, "UNINDEXED", 5)
-    monkeypatch.setattr(generate, "MOST_INDEXED", 25)
+    monkeypatch.setattr(candidates, "UNINDEXED", 5)
+    monkeypatch.setattr(candidates, "MOST_INDEXED", 25)
     fill()
     compared(FACT)
     assert MemoryTermsDue.objects.count() == SIZE - 25
@@ -175,7 +175,7 @@ def test_nothing_of_another_scope_and_nothing_that_ended_is_compared(model, sett
 
 
 def test_of_many_that_ended_the_few_that_did_not_are_all_compared(monkeypatch):
-    monkeypatch.setattr(generate, "FEW", 300)
+    monkeypatch.setattr(candidates, "FEW", 300)
     fill(active=False, inactive_reason="expired")
     left = [known(f"Rule {number} of the firewall drops port {number}") for number in range(10)]
     keyword_index.catch_up()
@@ -186,7 +186,7 @@ def test_a_common_word_brings_no_more_than_its_newest(model):
     fill()
     fact = known(FACT)
     keyword_index.catch_up()
-    assert len(compared("The log of a worker at night")) <= 3 * relate.CHOSEN
+    assert len(compared("The log of a worker at night")) <= 3 * candidates.CHOSEN
     assert fact.pk in compared(AGAIN)
 
 
@@ -281,7 +281,7 @@ def test_a_restatement_that_a_look_at_the_whole_scope_finds_is_among_the_chosen(
         score = {
             pk: sum(math.log(1 + len(texts) / count[word]) for word in wanted & held) for pk, held in words.items()
         }
-        best = sorted(score, key=lambda pk: (-score[pk], pk))[: relate.CHOSEN]
+        best = sorted(score, key=lambda pk: (-score[pk], pk))[: candidates.CHOSEN]
         same = {pk for pk in best if relation(texts[pk], new, about="jellyfin").kind is Kind.REINFORCES}
         assert same <= compared(new).keys()
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memories.candidates import relate
+from memories import candidates
 from memories.lifecycle import verbs
 from memories.models import Disagreement, Embedding, Memory, MemoryChange
 from memories.store import Provenance, Statement, prepare, remember
@@ -104,8 +104,8 @@ def test_what_was_deleted_between_is_not_confirmed(model):
 
 
 def test_in_a_big_scope_the_same_fact_is_found_by_its_words_and_by_its_meaning(model, monkeypatch):
-    monkeypatch.setattr(relate, "SCANNED", 5)
-    monkeypatch.setattr(relate, "CHOSEN", 3)
+    monkeypatch.setattr(candidates, "SCANNED", 5)
+    monkeypatch.setattr(candidates, "CHOSEN", 3)
     for number in range(40):
         say(f"Worker {number} writes its log to volume {number} at night")
     by_words = say("Must be started after the WireGuard tunnel is up")

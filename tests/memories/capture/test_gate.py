@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudeops.lib.secrets import find
-from memories.capture.attack_forms import FORMS, attack_form
+from memories.capture.attack import FORMS, attack_form, disguise, readings
 from memories.capture.gate import judge
-from memories.capture.readings import disguise, readings
 from memories.capture.statement import Statement
 from memories.capture.text import fold
 

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.capture.gate import Judgement, Word, judge, strictest
+from memories.capture.gate import Judgement, Thresholds, Word, judge, strictest
 from memories.capture.knowledge_rules import HELD, held
 from memories.capture.reasons import Reason, in_words
 from memories.capture.text import fold
-from memories.capture.thresholds import Thresholds
 
 SURE = Word("allow", 0.99, "haiku")
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memories.capture.attack import readings
 from memories.capture.gate import judge
-from memories.capture.readings import readings
 from memories.capture.text import fold
 from memories.capture.topics import TOPICS, topics
 

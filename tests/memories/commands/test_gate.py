@@ -10,8 +10,8 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.capture.thresholds import DEFAULTS, Thresholds
-from memories.lifecycle import thresholds
+from memories.capture.gate import DEFAULTS, Thresholds
+from memories.lifecycle import gate_decisions
 from memories.models import GateThreshold
 from memories.queries import gate_report
 from memories.queries.gate_report import chance, disagrees, propose
@@ -109,7 +109,7 @@ def test_enough_labels_propose_a_threshold_and_the_command_that_sets_it():
     assert reference["value"] is None
     (action,) = answer["next_actions"]
     assert action["command"].startswith("manage.py gate apply allow 0.8 --reason ")
-    assert thresholds.current() == DEFAULTS
+    assert gate_decisions.current_thresholds() == DEFAULTS
 
 
 def test_facts_with_an_exact_reference_speak_for_the_other_threshold():

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from memories.access.tokens import access_of
+from memories.access import access_of
 from memories.models import ApiToken
 from tests.support.factories import ProjectFactory
 

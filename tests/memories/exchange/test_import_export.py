@@ -9,8 +9,7 @@ import pytest
 
 from memories.errors import InvalidMemory
 from memories.exchange import import_export
-from memories.exchange.import_export import FORMAT, Imported, export_lines, import_lines
-from memories.exchange.signature import is_ours
+from memories.exchange.import_export import FORMAT, Imported, export_lines, import_lines, is_ours
 from memories.lifecycle import verbs
 from memories.models import Inactive, Memory, MemoryChange, Project, Verdict
 from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory

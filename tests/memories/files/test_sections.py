@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.capture.agent_id import agent_id
+from memories.capture.fields import agent_id
 from memories.files.sections import OTHER_TYPE, RECENT, sections_for
 from memories.models.project import FILE_LIMITS
 from memories.taxonomy import AGENT

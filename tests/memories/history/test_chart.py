@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.history.chart import APART, LEGEND, PAST, SHAPES, chart_of
-from memories.history.confidence_history import ConfidenceHistory, Mark
+from memories.history.confidence import APART, LEGEND, PAST, SHAPES, ConfidenceHistory, Mark, chart_of
 from memories.history.forecast import End, Forecast, Point
 from memories.models import Change
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from memories.history.confidence_history import confidence_history_of
+from memories.history.confidence import confidence_history_of
 from memories.lifecycle import verbs
 from memories.lifecycle.sweep import sweep
 from memories.models import Change, Memory, MemoryChange

@@ -1,4 +1,4 @@
-"""Evidence in words: `memories/history/evidence.py`. No database."""
+"""Evidence in words: `memories/history/sentences.py`. No database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.history.evidence import EvidenceLine, evidence_lines
+from memories.history.sentences import EvidenceLine, evidence_lines
 from memories.matching import relation
 
 

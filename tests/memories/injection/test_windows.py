@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.desk.next_prompt import next_prompt
+from memories.desk.kinds import next_prompt
 from memories.injection import ops
 from memories.injection.block import lines_of
 from memories.injection.project import select

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memories.lifecycle import disagreements, verbs
-from memories.lifecycle.erase import erase_all
+from memories.lifecycle.merge import erase_all
 from memories.models import Disagreement, DisagreementKind, Memory, MemoryChange, MemoryTerms, to_utc
 from memories.recall import keyword_index
 from tests.support.factories import MemoryFactory

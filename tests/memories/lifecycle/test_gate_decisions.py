@@ -10,9 +10,9 @@ from django.utils import timezone
 from memories import tasks
 from memories.capture.gate import Judgement, Word
 from memories.errors import InvalidMemory, MemoryNotFound, TextHeld
-from memories.lifecycle import gate_decisions, thresholds, verbs
+from memories.lifecycle import gate_decisions, verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
-from memories.lifecycle.erase import erase_all
+from memories.lifecycle.merge import erase_all
 from memories.lifecycle.undo import undo
 from memories.models import Fact, GateDecision, GateThreshold, Memory
 from memories.store import Provenance, Statement, allow_discarded, discard_again, remember
@@ -273,12 +273,12 @@ def test_what_cannot_be_allowed_is_named(held):
 
 
 def test_a_threshold_changes_by_a_row_with_its_reason():
-    assert thresholds.current().allow == 0.7
-    thresholds.apply("allow", 0.8, by="ann", reason="Three of four were edited.", at=NOW)
-    thresholds.apply("allow", 0.75, by="ann", reason="Too strict.", at=NOW + timedelta(hours=1))
-    assert thresholds.apply("allow", 0.75, by="ann", reason="Again.") is None
-    assert thresholds.current().allow == 0.75
-    assert [(row.before, row.value) for row in thresholds.history()] == [(0.8, 0.75), (0.7, 0.8)]
+    assert gate_decisions.current_thresholds().allow == 0.7
+    gate_decisions.set_threshold("allow", 0.8, by="ann", reason="Three of four were edited.", at=NOW)
+    gate_decisions.set_threshold("allow", 0.75, by="ann", reason="Too strict.", at=NOW + timedelta(hours=1))
+    assert gate_decisions.set_threshold("allow", 0.75, by="ann", reason="Again.") is None
+    assert gate_decisions.current_thresholds().allow == 0.75
+    assert [(row.before, row.value) for row in gate_decisions.threshold_history()] == [(0.8, 0.75), (0.7, 0.8)]
 
 
 @pytest.mark.parametrize(
@@ -293,5 +293,5 @@ def test_a_threshold_changes_by_a_row_with_its_reason():
 )
 def test_a_wrong_threshold_is_refused(name, value, reason, words):
     with pytest.raises(InvalidMemory, match=words.replace(".", r"\.")):
-        thresholds.apply(name, value, by="ann", reason=reason)
+        gate_decisions.set_threshold(name, value, by="ann", reason=reason)
     assert not GateThreshold.objects.exists()

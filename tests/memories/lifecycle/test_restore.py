@@ -10,7 +10,7 @@ from django.utils import timezone
 from memories.errors import Conflict, InvalidMemory, MemoryNotFound
 from memories.history.timeline import compared
 from memories.lifecycle import verbs
-from memories.lifecycle.restore import restore, roll_back
+from memories.lifecycle.undo import restore, roll_back
 from memories.models import Change, Inactive, Memory, MemoryChange, Verdict
 from memories.store import Provenance, Statement, remember
 from tests.support.factories import MemoryFactory

@@ -12,8 +12,7 @@ from memories.errors import Conflict, InvalidMemory, MemoryNotFound
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.bulk_write import BATCH
-from memories.lifecycle.restore import restore
-from memories.lifecycle.undo import UNDOABLE, undo
+from memories.lifecycle.undo import UNDOABLE, restore, undo
 from memories.models import Change, Inactive, Memory, MemoryChange
 from tests.support.factories import MemoryFactory, SessionFactory
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from claudeops import env
 from memories.llm import ROLES, Answer, Reason, Unavailable, ask, calls
-from memories.llm.limits import FAILURES, PAUSE
+from memories.llm.calls import FAILURES, PAUSE
 from memories.llm.roles import chosen
 from memories.models import CallOutcome, ModelCall
 from memories.tasks import sweep
@@ -158,7 +158,7 @@ def test_a_call_that_is_interrupted_is_completed_in_its_row(recordings, monkeypa
     def stop(*given):
         raise Stopped
 
-    monkeypatch.setattr("memories.llm.backends.recorded.Path.read_bytes", stop)
+    monkeypatch.setattr("memories.llm.backends.http.Path.read_bytes", stop)
     with pytest.raises(Stopped):
         ask("observer", READ, LOG)
     call = ModelCall.objects.get()

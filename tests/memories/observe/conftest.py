@@ -11,7 +11,7 @@ import pytest
 from memories.models import Transcript, TranscriptPart
 from memories.observe import pipeline
 from memories.observe.instructions import INSTRUCTIONS, message
-from memories.observe.parts import add_part
+from memories.observe.pipeline import add_part
 from memories.observe.prepare import prepare
 from memories.observe.turns import PartTurns, Turn, TurnKind
 from tests.memories.llm.conftest import Recordings, recordings  # noqa: F401  # a fixture

@@ -24,7 +24,7 @@ from memories.models import (
     TranscriptPart,
 )
 from memories.observe import pipeline
-from memories.observe.parts import send_again
+from memories.observe.pipeline import send_again
 from memories.observe.turns import PartTurns, TurnKind
 from sessions_app.models import Purge
 from tests.memories.observe.conftest import ASKED, AT, FACT, HOST, World, answer, turns

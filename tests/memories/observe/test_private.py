@@ -7,8 +7,7 @@ from django.apps import apps
 from memories.models import Fact, Memory
 from memories.observe import pipeline
 from memories.observe.prepare import prepare
-from memories.observe.private import without_private
-from memories.observe.turns import Turn, TurnKind
+from memories.observe.turns import Turn, TurnKind, without_private
 from tests.memories.observe.conftest import FACT, answer, turns
 
 USER, AGENT, CALL, RESULT = TurnKind.USER, TurnKind.AGENT, TurnKind.CALL, TurnKind.RESULT

@@ -15,8 +15,7 @@ from memories.capture.statement import Provenance
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk_write import BATCH
 from memories.models import Fact, Memory, MemoryChange, ModelCall, Segment, Source
-from memories.observe.categories import INSTRUCTIONS
-from memories.observe.reclassify import reclassify
+from memories.observe.categories import INSTRUCTIONS, reclassify
 from memories.taxonomy import TAXONOMY_VERSION
 from tests.memories.llm.conftest import recordings
 from tests.support.factories import MemoryFactory, TranscriptFactory
@@ -107,7 +106,7 @@ def test_without_a_classifier_the_rest_waits_and_the_next_run_takes_it(recording
 
 def test_a_run_that_was_killed_goes_on_and_makes_no_change_twice(settings, monkeypatch):
     settings.CLAUDEOPS_MODEL_CLASSIFIER = ""
-    monkeypatch.setattr("memories.observe.reclassify.BATCH", 2)
+    monkeypatch.setattr("memories.observe.categories.BATCH", 2)
     memories = [known(f"{CLEAR}, number {n}") for n in range(5)]
 
     def killed(_: object) -> None:

@@ -10,7 +10,7 @@ from django.conf import settings as django_settings
 from memories import embedding
 from memories.embedding.backfill import backfill
 from memories.models import Embedding, Memory, MemoryTerms, Recalled
-from memories.recall import Asker, Filters, binary_index, keyword_index, query_vector, recall, term_statistics
+from memories.recall import Asker, Filters, binary_index, keyword_index, query_vector, recall
 from sessions_app.models import Status
 from tests.support.factories import MemoryFactory, SessionFactory
 from tests.support.models_http import embeddings, serving
@@ -53,12 +53,12 @@ def model(settings, tmp_path, monkeypatch):
             setattr(settings, name, value)
             monkeypatch.setenv(name, value)
         settings.CLAUDEOPS_EMBEDDINGS_KEY = ""
-        for part in (binary_index, query_vector, term_statistics):
+        for part in (binary_index, query_vector, keyword_index):
             part.forget()
         embedding.reset()
         yield served
     embedding.reset()
-    for part in (binary_index, query_vector, term_statistics):
+    for part in (binary_index, query_vector, keyword_index):
         part.forget()
 
 

@@ -11,12 +11,11 @@ from memories.recall import (
     ANY_PROJECT,
     Asker,
     Filters,
-    bm25,
     filters,
     keyword_index,
+    keyword_search,
     recall,
     results,
-    term_statistics,
 )
 from tests.support.embedders import WordEmbedder, active_model, answer_by, embed_all
 from tests.support.factories import MemoryFactory, ProjectFactory
@@ -24,9 +23,9 @@ from tests.support.factories import MemoryFactory, ProjectFactory
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    term_statistics.forget()
+    keyword_index.forget_statistics()
     yield
-    term_statistics.forget()
+    keyword_index.forget_statistics()
 
 
 def statements(query: str, where: Filters | None = None, asker: Asker | None = None) -> int:
@@ -51,18 +50,18 @@ def test_many_words_and_memories_cost_no_more_statements_than_few(settings):
 @pytest.mark.django_db(transaction=True)
 def test_only_large_counts_are_kept_and_only_for_some_minutes(monkeypatch):
     def counts() -> tuple[int, dict[str, int]]:
-        size = term_statistics.collection().size
-        return size, term_statistics.frequencies(["tunnel", "wg0"], size)[0]
+        size = keyword_index.collection().size
+        return size, keyword_index.frequencies(["tunnel", "wg0"], size)[0]
 
     for place in range(3):
         MemoryFactory(observation=f"The tunnel wg{place} drops")
     keyword_index.catch_up()
-    monkeypatch.setattr(term_statistics, "FEW", 2)
+    monkeypatch.setattr(keyword_index, "FEW", 2)
     assert counts() == (3, {"tunnel": 3, "wg0": 1})
     MemoryFactory(observation="The tunnel wg0 is back")
     keyword_index.catch_up()
     assert counts() == (3, {"tunnel": 3, "wg0": 2})
-    monkeypatch.setattr(term_statistics, "RECOUNT", 0.0)
+    monkeypatch.setattr(keyword_index, "RECOUNT", 0.0)
     assert counts() == (4, {"tunnel": 4, "wg0": 2})
 
 
@@ -75,16 +74,16 @@ def test_how_common_a_term_is_comes_from_the_statistics_of_a_large_table_and_els
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE memory_terms")
         cursor.execute("DELETE FROM memory_terms WHERE memory_id % 2 = 0")
-    monkeypatch.setattr(term_statistics, "FEW", 5)
+    monkeypatch.setattr(keyword_index, "FEW", 5)
     wanted = ["tunnel", "wg3"]
-    counted, _ = term_statistics.frequencies(wanted, 20)
+    counted, _ = keyword_index.frequencies(wanted, 20)
     assert counted["tunnel"] == 20
-    term_statistics.forget()
-    monkeypatch.setattr(term_statistics, "SAMPLED_FROM", 10)
-    assert term_statistics._sampled(20)["tunnel"] == pytest.approx(1.0)
-    assert term_statistics.frequencies(wanted, 20)[0] == counted  # all of what there is, and the rare one counted
-    term_statistics.forget()
-    assert term_statistics._sampled(500) == {}  # of a table that was much smaller
+    keyword_index.forget_statistics()
+    monkeypatch.setattr(keyword_index, "SAMPLED_FROM", 10)
+    assert keyword_index._sampled(20)["tunnel"] == pytest.approx(1.0)
+    assert keyword_index.frequencies(wanted, 20)[0] == counted  # all of what there is, and the rare one counted
+    keyword_index.forget_statistics()
+    assert keyword_index._sampled(500) == {}  # of a table that was much smaller
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_how_common_a_term_is_comes_from_the_statistics_of_a_large_table_and_els
 )
 def test_terms_are_counted_as_whole_words(texts):
     terms = ("a", "b", "wg0", "wg", "ab")
-    hits = bm25.KeywordHits(terms)
+    hits = keyword_search.KeywordHits(terms)
     hits.add((place, len(text.split()), text) for place, text in enumerate(texts))
     expected = [{term: text.split().count(term) for term in terms if term in text.split()} for text in texts]
     assert list(hits.held.values()) == expected
@@ -103,7 +102,7 @@ def test_terms_are_counted_as_whole_words(texts):
 def test_a_recall_by_words_and_meaning_asks_five_questions_and_one_more_within_a_project(monkeypatch):
     embedder = WordEmbedder()
     answer_by(monkeypatch, embedder)
-    monkeypatch.setattr(term_statistics, "FEW", 2)
+    monkeypatch.setattr(keyword_index, "FEW", 2)
     model, project = active_model(embedder), ProjectFactory()
     for place in range(30):
         MemoryFactory(observation=f"The tunnel wg{place} is slow at night", service=None, project=project)

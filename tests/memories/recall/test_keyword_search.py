@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from memories.models import Memory
-from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, keyword_search, term_statistics
-from memories.recall.bm25 import KeywordHits
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, keyword_search
 from memories.recall.filters import scope_of
+from memories.recall.keyword_search import KeywordHits
 from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -17,11 +17,11 @@ ALL = Filters(project=ANY_PROJECT, agent=ANY_AGENT)
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
     """Five memories are as many as the rare terms may occur in, and as are read."""
-    term_statistics.forget()
+    keyword_index.forget_statistics()
     monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 1)
     monkeypatch.setattr(keyword_search, "ENOUGH", 5)
     yield
-    term_statistics.forget()
+    keyword_index.forget_statistics()
 
 
 def search(terms: tuple[str, ...], where: Filters, limit: int = 5) -> KeywordHits:
@@ -86,7 +86,7 @@ def test_a_project_that_is_large_by_itself_says_nothing_of_another(monkeypatch):
 
 @pytest.mark.django_db(transaction=True)  # within a transaction nothing is kept
 def test_a_memory_that_is_not_indexed_yet_is_found_although_each_count_is_kept(monkeypatch):
-    monkeypatch.setattr(term_statistics, "FEW", 0)
+    monkeypatch.setattr(keyword_index, "FEW", 0)
     stored([f"tunnel backup {place}" for place in range(3)])
     search(("tunnel", "backup"), ALL)
     new = MemoryFactory(observation="The tunnel waits for the backup", service=None)

@@ -13,7 +13,7 @@ from django.db.models import F
 
 from claudeops.env import BY_NAME
 from memories.injection.relevant import Task, relevant
-from memories.llm.limits import FAILURES, PAUSE
+from memories.llm.calls import FAILURES, PAUSE
 from memories.models import ModelCall, Recalled
 from memories.recall import ANY_AGENT, ANY_PROJECT, Asker, Filters, recall, rewrite
 from memories.recall.query import read_query

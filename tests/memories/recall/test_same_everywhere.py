@@ -13,9 +13,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memories.models import Memory, Verdict
-from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, bm25, keyword_index, recall, term_statistics
-from memories.recall.query import read_query
-from memories.recall.terms import index_terms
+from memories.recall import ANY_AGENT, ANY_PROJECT, Filters, keyword_index, keyword_search, recall
+from memories.recall.query import index_terms, read_query
 from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +44,7 @@ WORDS = [
 @pytest.fixture
 def house():
     """90 memories over every value of every filter; `made` is what was stored, by id."""
-    term_statistics.forget()
+    keyword_index.forget_statistics()
     drawn = random.Random(20260501)
     projects = [ProjectFactory(slug="alpha"), ProjectFactory(slug="beta")]
     rows = []
@@ -70,7 +69,7 @@ def house():
     Memory.objects.bulk_create(rows)
     keyword_index.catch_up()
     yield projects, {row.pk: row for row in Memory.objects.all()}
-    term_statistics.forget()
+    keyword_index.forget_statistics()
 
 
 def expected(made: dict[int, Memory], where: Filters) -> set[int]:
@@ -143,8 +142,9 @@ def test_the_words_weigh_what_the_formula_says(query, house):
         assert hit.parts.coverage == pytest.approx(
             sum(idf[term] for term in terms if term in said) / (sum(idf.values()) or 1.0)
         )
-        norm = bm25.K1 * (1 - bm25.B + bm25.B * len(said) / mean)
-        score = sum(idf[term] * said.count(term) * (bm25.K1 + 1) / (said.count(term) + norm) for term in terms)
+        k1, b = keyword_search.K1, keyword_search.B
+        norm = k1 * (1 - b + b * len(said) / mean)
+        score = sum(idf[term] * said.count(term) * (k1 + 1) / (said.count(term) + norm) for term in terms)
         assert (hit.parts.keyword_score or 0.0) == pytest.approx(score)
     assert any(holding.values()) == bool(hits)
     order = [(-hit.score, -(hit.updated_at or NOON).timestamp(), -hit.memory_id) for hit in hits]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from memories.capture.text import join_lettered
 from memories.recall import query
-from memories.recall.query import read_query, stands_whole
-from memories.recall.terms import LONGEST_TERM, index_terms, normalise, words
+from memories.recall.query import LONGEST_TERM, index_terms, normalise, read_query, stands_whole, words
 
 
 def test_words_of_one_stem_are_one_term():

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import Change, MemoryChange
-from memories.queries import change_filters
+from memories.queries import filters
 from tests.sessions_app.people import person
 from tests.support.factories import MemoryFactory, SessionFactory
 
@@ -109,7 +109,7 @@ def test_a_period_a_session_a_memory_a_service_and_words_narrow_the_list(signed_
     assert shown(signed_in, f"memory={old.memory_id}") == [old.pk]
     assert shown(signed_in, "service=caddy") == shown(signed_in, "text=slow+PROXY") == [old.pk]
     assert shown(signed_in, "service=general") == [new.pk]
-    monkeypatch.setattr(change_filters, "SEARCHED", 1)
+    monkeypatch.setattr(filters, "SEARCHED", 1)
     assert shown(signed_in, "service=caddy") == []
 
 

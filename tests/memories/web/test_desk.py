@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memories import desk
-from memories.desk.next_prompt import next_prompt
+from memories.desk.kinds import next_prompt
 from memories.injection.ops import budget_for, build
 from memories.lifecycle import disagreements, verbs
 from memories.models import Inactive, Memory, Verdict

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memories.recall.query import index_terms
 from memories.recall.results import Parts
-from memories.recall.terms import index_terms
 from memories.web.hits import marked, shares
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from claudeops.lib.list_page import page as list_pages
 from memories.lifecycle import verbs
-from memories.lifecycle.restore import restore
+from memories.lifecycle.undo import restore
 from memories.models import Change, Disagreement, Memory, Verdict
 from memories.queries import list as listing
 from tests.memories.people import HTMX, signed_in

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from memories.errors import InvalidMemory
 from memories.lifecycle import verbs
-from memories.lifecycle.restore import restore
+from memories.lifecycle.undo import restore
 from memories.models import Memory, MemoryChange, Verdict
 from tests.memories.people import signed_in
 from tests.support.factories import MemoryFactory

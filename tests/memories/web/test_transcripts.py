@@ -24,7 +24,7 @@ from memories.models import (
     StageState,
     Verdict,
 )
-from memories.observe.parts import STAGES
+from memories.observe.pipeline import STAGES
 from tests.sessions_app.people import person
 from tests.support.factories import (
     FactFactory,

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from memories.access.tokens import add_token
+from memories.access import add_token
 from memories.models import Verdict
 from sessions_app.models import HookReceipt, Session, Status
 from tests.support.api_callers import Caller, bearer, problem

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from memories.access.tokens import add_token
+from memories.access import add_token
 from memories.models import ApiToken
 from sessions_app.hooks import settings_file
 from sessions_app.models import HookHeard, TranscriptFolder

@@ -19,7 +19,7 @@ from claudeops.lib import hour_counts
 from memories import counts
 from memories.lifecycle import merge, verbs
 from memories.lifecycle.bulk_write import delete_all
-from memories.lifecycle.erase import erase_all
+from memories.lifecycle.merge import erase_all
 from memories.lifecycle.sweep import sweep
 from memories.lifecycle.write import Why
 from memories.models import Change, Memory, MemoryChange, MemoryChangeCount

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.history.sentences import plain, sentence
-from memories.lifecycle.restore import restore
+from memories.lifecycle.undo import restore
 from memories.models import Change, Inactive, Memory, MemoryChange, Recalled
 from memories.models.project import UsedMeans
 from sessions_app import reaper

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.lifecycle import verbs
-from memories.lifecycle.relevance import Outcomes, base_rate, learned
+from memories.lifecycle.credit import Outcomes, base_rate, learned
 from memories.models import Memory, MemoryChange
 from sessions_app import tasks
 from sessions_app.credit.relevance import adjust_relevance

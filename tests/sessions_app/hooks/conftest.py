@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from memories.access.tokens import add_token
+from memories.access import add_token
 from sessions_app.hooks import callers, heard
 
 Call = Callable[..., Any]

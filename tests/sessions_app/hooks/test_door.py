@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from memories.access.tokens import add_token, revoke_token
+from memories.access import add_token, revoke_token
 from memories.models import ApiToken
 from sessions_app import tasks
 from sessions_app.hooks import callers, heard

@@ -8,7 +8,7 @@ import pytest
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
-from memories.access.tokens import add_token
+from memories.access import add_token
 from tests.support.factories import MemoryFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,7 @@ import json
 import pytest
 from django.test import Client
 
-from memories.access.tokens import add_token, revoke_token
+from memories.access import add_token, revoke_token
 from memories.models import ApiToken, Memory
 from tests.support.factories import MemoryFactory, ProjectFactory
 

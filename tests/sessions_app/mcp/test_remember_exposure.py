@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 
 from memories import store
-from memories.access.permissions import Access
+from memories.access import Access
 from sessions_app.mcp import tools
 from sessions_app.mcp.scope import access_for
 from sessions_app.models import Injected, LogEntry, Session

@@ -9,8 +9,7 @@ from django.utils import timezone
 from memories.injection.ops import build
 from memories.injection.relevant import Task
 from memories.lifecycle import verbs
-from memories.lifecycle.erase import erase_all
-from memories.lifecycle.merge import delete, merge
+from memories.lifecycle.merge import delete, erase_all, merge
 from memories.lifecycle.sweep import sweep
 from memories.models import Memory, Transcript, TranscriptPart, Verdict
 from memories.models.memory import ANY_AGENT

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from claudeops.lib.preferences.models import Preference
-from memories.access.tokens import add_token
+from memories.access import add_token
 from tests.support.factories import SessionFactory
 
 pytestmark = pytest.mark.django_db

@@ -47,7 +47,7 @@ PLACES = [
     ("return", STEPS, "_keep_count", 1),
     ("return", STEPS, "distribution", 1),
     ("call", RUN, "_finish", 1),
-    ("return", "memories.telemetry.record", "record", 3),
+    ("return", "memories.telemetry", "record", 3),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Vectors of memories by embedding model.
+"""Tables that triggers keep beside memories: terms of the full-text index, tags of projects, vectors, counts by hour.
 
 Triggers (migration 0020) queue memories, also for raw SQL and without scans.
 """
@@ -9,7 +9,62 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.hour_counts import HourCount
 from claudeops.lib.masked_fields import MaskedCharField
+
+
+class MemoryTerms(models.Model):
+    """The terms of one memory, separated by spaces, repeated as in its text.
+
+    A trigger deletes the row with its memory. BigAutoField: only an integer primary key is SQLite's rowid.
+    """
+
+    memory_id = models.BigAutoField(primary_key=True)
+    terms = models.TextField()
+    length = models.PositiveIntegerField(help_text="Number of terms.")
+
+    class Meta:
+        db_table = "memory_terms"
+        verbose_name = verbose_name_plural = "memory terms"
+        indexes = [models.Index(fields=["length"], name="memory_terms_length")]
+
+    def __str__(self) -> str:
+        return f"the {self.length} terms of memory {self.memory_id}"
+
+
+class MemoryTermsDue(models.Model):
+    """A memory that is new or was edited since it was indexed."""
+
+    memory_id = models.BigIntegerField(primary_key=True)
+
+    class Meta:
+        db_table = "memory_terms_due"
+        verbose_name = "memory to index"
+        verbose_name_plural = "memories to index"
+
+    def __str__(self) -> str:
+        return f"memory {self.memory_id} is to be indexed"
+
+
+class ProjectTag(models.Model):
+    """Written by triggers (`injection/tag_index.py`), which say what `kind` is. The ids are no foreign keys, so that
+    the triggers alone remove a row.
+    """
+
+    memory_id = models.PositiveBigIntegerField()
+    project_id = models.PositiveBigIntegerField()
+    kind = models.PositiveSmallIntegerField()
+    tag = models.CharField(max_length=200)
+
+    class Meta:
+        db_table = "project_tags"
+        indexes = [
+            models.Index(fields=["project_id", "kind", "tag", "memory_id"], name="project_tags_by_tag"),
+            models.Index(fields=["memory_id"], name="project_tags_memory"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tag} of memory {self.memory_id}"
 
 
 class ModelState(models.TextChoices):
@@ -91,3 +146,19 @@ class PendingEmbedding(models.Model):
 
     def __str__(self) -> str:
         return f"memory {self.memory_id} waits for model {self.model_id}"
+
+
+class MemoryChangeCount(HourCount):
+    """Changes of memories by hour; `name` is the kind, or `faded` for a decay that made its memory inactive."""
+
+    class Meta(HourCount.Meta):
+        db_table = "memory_change_counts"
+
+
+class TelemetryCount(HourCount):
+    """Telemetry records by the hour of their end; `name` is their component and level: "observe:warning"."""
+
+    name = models.CharField(max_length=48)
+
+    class Meta(HourCount.Meta):
+        db_table = "telemetry_counts"

@@ -1,11 +1,25 @@
-"""Store one record for each run of a stage."""
+"""Report what the stages of the pipeline did: `record()` is the one way. `prune()` deletes old ones."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from django.conf import settings
 
 from claudeops.lib.append import append
 from memories.models import RecordLevel, TelemetryRecord, to_utc
+
+BATCH = 1_000
+
+
+def prune(at: datetime | None = None) -> int:
+    """Delete the records older than CLAUDEOPS_TELEMETRY_DAYS, a batch at a time; return how many."""
+    before = to_utc(at) - timedelta(days=settings.CLAUDEOPS_TELEMETRY_DAYS)
+    old = TelemetryRecord.objects.filter(at__lt=before).order_by("at", "pk")
+    total = 0
+    while batch := list(old.values_list("pk", flat=True)[:BATCH]):
+        total += TelemetryRecord.objects.filter(pk__in=batch).delete()[0]
+    return total
 
 
 def record(
@@ -42,3 +56,6 @@ def record(
         append(row)
     else:
         TelemetryRecord.objects.bulk_create([row], ignore_conflicts=True)
+
+
+__all__ = ["prune", "record"]

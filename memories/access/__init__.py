@@ -1,1 +1,0 @@
-"""Access from outside: permissions, API tokens, bearer authentication."""
