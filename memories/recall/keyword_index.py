@@ -307,7 +307,7 @@ def _sampled(size: int) -> dict[str, float]:
     return shares
 
 
-def forget_statistics() -> None:
+def forget() -> None:
     for kept in (_collections, _counts, _shares):
         kept.clear()
 

@@ -62,7 +62,7 @@ def _sigterm_as_exit() -> Iterator[None]:
 
 
 def _forget() -> None:
-    keyword_index.forget_statistics()
+    keyword_index.forget()
     binary_index.forget()
     pgvector.forget()
     query_vector.forget()

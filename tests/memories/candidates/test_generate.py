@@ -32,9 +32,9 @@ SIZE = 60
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    keyword_index.forget_statistics()
+    keyword_index.forget()
     yield
-    keyword_index.forget_statistics()
+    keyword_index.forget()
 
 
 @pytest.fixture(autouse=True, params=["by the indexes", "all of it"])
@@ -286,7 +286,7 @@ def test_a_restatement_that_a_look_at_the_whole_scope_finds_is_among_the_chosen(
         assert same <= compared(new).keys()
 
 
-AS_IF_BIG = "from memories.candidates import generate; generate.FEW = 20"
+AS_IF_BIG = "import memories.candidates; memories.candidates.FEW = 20"
 
 
 @pytest.mark.parametrize("looked_through", ["by the indexes"], indirect=True)  # as it is: test_store_at_once.py

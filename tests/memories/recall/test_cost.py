@@ -23,9 +23,9 @@ from tests.support.factories import MemoryFactory, ProjectFactory
 
 @pytest.fixture(autouse=True)
 def nothing_kept():
-    keyword_index.forget_statistics()
+    keyword_index.forget()
     yield
-    keyword_index.forget_statistics()
+    keyword_index.forget()
 
 
 def statements(query: str, where: Filters | None = None, asker: Asker | None = None) -> int:
@@ -78,11 +78,11 @@ def test_how_common_a_term_is_comes_from_the_statistics_of_a_large_table_and_els
     wanted = ["tunnel", "wg3"]
     counted, _ = keyword_index.frequencies(wanted, 20)
     assert counted["tunnel"] == 20
-    keyword_index.forget_statistics()
+    keyword_index.forget()
     monkeypatch.setattr(keyword_index, "SAMPLED_FROM", 10)
     assert keyword_index._sampled(20)["tunnel"] == pytest.approx(1.0)
     assert keyword_index.frequencies(wanted, 20)[0] == counted  # all of what there is, and the rare one counted
-    keyword_index.forget_statistics()
+    keyword_index.forget()
     assert keyword_index._sampled(500) == {}  # of a table that was much smaller
 
 

@@ -17,11 +17,11 @@ ALL = Filters(project=ANY_PROJECT, agent=ANY_AGENT)
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch):
     """Five memories are as many as the rare terms may occur in, and as are read."""
-    keyword_index.forget_statistics()
+    keyword_index.forget()
     monkeypatch.setattr(keyword_search, "SMALL_SCOPE", 1)
     monkeypatch.setattr(keyword_search, "ENOUGH", 5)
     yield
-    keyword_index.forget_statistics()
+    keyword_index.forget()
 
 
 def search(terms: tuple[str, ...], where: Filters, limit: int = 5) -> KeywordHits:

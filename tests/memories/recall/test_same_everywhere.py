@@ -44,7 +44,7 @@ WORDS = [
 @pytest.fixture
 def house():
     """90 memories over every value of every filter; `made` is what was stored, by id."""
-    keyword_index.forget_statistics()
+    keyword_index.forget()
     drawn = random.Random(20260501)
     projects = [ProjectFactory(slug="alpha"), ProjectFactory(slug="beta")]
     rows = []
@@ -69,7 +69,7 @@ def house():
     Memory.objects.bulk_create(rows)
     keyword_index.catch_up()
     yield projects, {row.pk: row for row in Memory.objects.all()}
-    keyword_index.forget_statistics()
+    keyword_index.forget()
 
 
 def expected(made: dict[int, Memory], where: Filters) -> set[int]:
