@@ -12,7 +12,7 @@ from django.core import checks
 from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate
 
-from claudeops.lib.file_rights import keep_private
+from claudeops.lib.files import keep_private
 
 
 class ClaudeopsConfig(AppConfig):

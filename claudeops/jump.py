@@ -22,9 +22,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.lib.list_page.page import PAGES as LISTS
-from claudeops.lib.preferences.chosen import choose, preference_of
+from claudeops.lib.preferences.chosen import all_views_of, choose, preference_of
 from claudeops.lib.preferences.models import Theme
-from claudeops.lib.preferences.saved_views import all_views_of
 from memories.models import AgentFile, Memory, Project
 from memories.web.answers import by_htmx, toast
 from sessions_app import queue

@@ -39,7 +39,7 @@ from sessions_app.cooldowns import limits
 from sessions_app.models import SessionCount, WorkerHeartbeat
 from sessions_app.queries import numbers as of_sessions
 from sessions_app.queue import tasks
-from sessions_app.queue.admission import spent_on
+from sessions_app.queue.dispatch import spent_on
 
 KEY, SECONDS = "prometheus-metrics", 10
 """Cache key, and for how long (seconds) all scrapes get the same text."""

@@ -251,7 +251,7 @@ SESSION_TASK_TIMEOUT = CLAUDEOPS_SESSION_TIMEOUT + 2 * CLAUDEOPS_STOP_GRACE + 28
 Q_CLUSTER: dict[str, Any] = {
     "name": "default",
     "orm": "default",
-    "broker_class": "claudeops.workers.broker.HostBroker",
+    "broker_class": "claudeops.workers.worker.HostBroker",
     "max_attempts": 1,
     "ack_failures": True,
     "catch_up": False,
@@ -336,7 +336,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "filters": {"secrets": {"()": "claudeops.lib.masked_logs.MaskSecrets"}},
+    "filters": {"secrets": {"()": "claudeops.lib.masked.MaskSecrets"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

@@ -15,10 +15,9 @@ from memories.files import capture
 from memories.files.sync import sync_project
 from memories.models import Project
 from memories.observe import pipeline
-from sessions_app import notifications, queue, reaper
-from sessions_app.credit import relevance
+from sessions_app import learning, notifications, queue, reaper
+from sessions_app.credit import outcome
 from sessions_app.hooks import door
-from sessions_app.learning import lessons
 from sessions_app.log import pruning
 from sessions_app.models import Session
 from sessions_app.queue import tasks
@@ -71,7 +70,7 @@ def learn(project_id: int) -> None:
     """Learn from the runs of a project; one that was deleted meanwhile teaches nothing."""
     project = Project.objects.filter(pk=project_id).first()
     if project is not None:
-        found = lessons.learn(project)
+        found = learning.learn(project)
         logger.info("project %s: %s lessons: %s", project, len(found), [one.outcome for one in found])
 
 
@@ -169,7 +168,7 @@ def send_task_items() -> None:
 def adjust_relevance() -> None:
     """Learn the relevance of project memories, when CLAUDEOPS_ADJUST_RELEVANCE says so."""
     if settings.CLAUDEOPS_ADJUST_RELEVANCE:
-        relevance.adjust_relevance()
+        outcome.adjust_relevance()
 
 
 def prune() -> None:

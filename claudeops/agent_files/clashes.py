@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import OuterRef, Subquery
 
 from claudeops.agent_files.lines import name_of
-from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
+from claudeops.lib.diff import GONE, NEW, Piece, word_diff
 from memories.models import AgentFile, AgentFileConflict, ConflictAnswer, ConflictKind, Memory, MemoryChange
 
 MOST = 20

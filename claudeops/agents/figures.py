@@ -21,7 +21,7 @@ from memories.models import AgentFile, Memory
 from sessions_app.models import Agent, AgentCount, Session, Status
 from sessions_app.queries.filters import TIERS
 from sessions_app.queries.outcomes import OUTCOMES, by_outcome
-from sessions_app.queue.admission import budget_of
+from sessions_app.queue.dispatch import budget_of
 
 WEEKS, MONTH = 13, 30
 """Weeks of the calendar, the last one that of today; days of the cost, as the list's `ended=30d`."""

@@ -18,7 +18,7 @@ from claudeops.backups import database, files, manifest
 from claudeops.backups.errors import BackupError, cannot_write
 from claudeops.backups.folder import DAILY, MANIFEST, PARTIAL, STAMP, backups_folder, complete, locked, time_of
 from claudeops.backups.manifest import DATABASE, KEYS, LOGS, Entry, Manifest
-from claudeops.workers.first_account import FILE as FIRST_SIGN_IN
+from claudeops.workers.up import FILE as FIRST_SIGN_IN
 from sessions_app.runner.raw_log import sessions_folder
 
 KEY_FILES = ("secret_key", FIRST_SIGN_IN)

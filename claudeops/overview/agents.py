@@ -14,8 +14,8 @@ from django.db.models import Count, F, Q
 from claudeops.lib.charts.strip import Strip
 from claudeops.workers.schedules import LATE
 from sessions_app.models import Agent, ScheduleKind, Session, Status, Trigger
-from sessions_app.queries.last_runs import last_runs
-from sessions_app.queue.admission import Rules
+from sessions_app.queries.usual import last_runs
+from sessions_app.queue.dispatch import Rules
 from sessions_app.schedule import cron_error, cron_in_words, interval_in_words
 from sessions_app.web.strips import strip_of
 

@@ -28,7 +28,7 @@ from memories.models import Change, Listed, Memory, MemoryChangeCount
 from memories.queries.filters import MemoryFilterSet
 from sessions_app.models import EventCount, Level, SessionCount, Status
 from sessions_app.queries.outcomes import OUTCOMES, by_outcome
-from sessions_app.queue.admission import day_of
+from sessions_app.queue.dispatch import day_of
 
 SECONDS = 60
 """How long the numbers of a range are kept for all browsers; the overview's state changes each minute."""

@@ -21,7 +21,7 @@ from sessions_app.cooldowns import limits
 from sessions_app.models import Level, LogEntry, Session
 from sessions_app.queries import numbers as of_sessions
 from sessions_app.queries.filters import AGES, GROUPS, WEEK, WENT_WRONG
-from sessions_app.queue.admission import day_of
+from sessions_app.queue.dispatch import day_of
 
 SHOWN = 8
 LONGEST_LINE = 240

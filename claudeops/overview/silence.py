@@ -37,7 +37,7 @@ from memories.models import (
 )
 from sessions_app.checks import clusters
 from sessions_app.models import Ending, Session, Trigger, WorkerHeartbeat, WorkerRun
-from sessions_app.queue.admission import day_of, spent_on
+from sessions_app.queue.dispatch import day_of, spent_on
 from sessions_app.queue.tasks import queue_of
 
 DAY = timedelta(days=1)

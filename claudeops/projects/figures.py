@@ -25,8 +25,8 @@ from memories.models import Memory, Project
 from memories.queries.list import COLUMNS
 from memories.queries.numbers import ends_in_parts, next_end_of, next_of
 from sessions_app.models import Agent, Session, UsedMemory
-from sessions_app.queries.last_runs import last_runs_of_projects
 from sessions_app.queries.of_projects import Best, Ended, cost_since, used_in_parts
+from sessions_app.queries.usual import last_runs_of_projects
 from sessions_app.web.strips import strip_of
 
 SIZE = 50

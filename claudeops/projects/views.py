@@ -21,7 +21,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from claudeops.agent_files.figures import files_of
 from claudeops.lib.detail_page import Tab, Tabs, tabs_of
 from claudeops.lib.list_page.export import FORMATS
-from claudeops.lib.masked_note import masked_note
+from claudeops.lib.masked import masked_note
 from claudeops.projects import figures
 from claudeops.projects.forms import AddForm, EndForm, NewForm, SettingsForm
 from claudeops.projects.memories import ACTIONS, CHANGE, draw_uses, exported, list_context, matching, page_for
@@ -38,7 +38,7 @@ from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.bulk import UNREADABLE, confirm_and_run
 from memories.web.forms import SelectionForm
 from sessions_app.models import Agent, Event, Session
-from sessions_app.queries.last_runs import last_runs
+from sessions_app.queries.usual import last_runs
 from sessions_app.web.strips import strip_of
 
 SEES = ("memories.view_project", "memories.view_memory")

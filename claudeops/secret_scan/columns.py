@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Field, Model
 from django_q.models import PickledObjectField
 
-from claudeops.lib.masked_fields import Masked
+from claudeops.lib.masked import Masked
 from claudeops.lib.secrets import mask_counted, mask_value
 from memories.lifecycle.lock import writing
 from sessions_app.models import LogEntry, Session

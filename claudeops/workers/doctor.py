@@ -39,7 +39,7 @@ from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
 from sessions_app.models import Agent, Purge, PurgeState, ScheduleKind, Session, WorkerHeartbeat
 from sessions_app.queue import living_hosts, tasks, waiting
-from sessions_app.queue.admission import reserved, spent_on
+from sessions_app.queue.dispatch import reserved, spent_on
 from sessions_app.reaper import unfollowed
 from sessions_app.schedule import cron_error
 from sessions_app.transcripts import status as transcripts

@@ -1,10 +1,13 @@
 """Start several processes together, restart those that die, stop them in order. `manage.py up` becomes this program.
 
+Linux only; elsewhere orphans have to be ended by hand. Never for the CLI of a session, which must outlive its worker.
+
 Each child has its own process session: Ctrl-C reaches only the supervisor. Importing Django would take 50 MB all day.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -16,7 +19,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 
-from claudeops.workers.parent_death import signal_on_parent_death
+PR_SET_PDEATHSIG = 1
+
+# Loaded before any fork: nothing may be loaded between fork and exec.
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def die_with_parent(number: signal.Signals, parent: int) -> None:
+    """Have the kernel send this process the signal `number` when `parent` (a pid) dies; at once when it is dead."""
+    if _libc is None:
+        return
+    _libc.prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def signal_on_parent_death(number: signal.Signals) -> Callable[[], None]:
+    """Return a `preexec_fn` for a child of this process. Call it only from a process without other threads."""
+    parent = os.getpid()
+    return lambda: die_with_parent(number, parent)
+
 
 LOOK = 0.1
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

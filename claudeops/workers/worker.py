@@ -1,5 +1,9 @@
 """The worker of a host: takes tasks from the queues and runs each one in a process forked for it.
 
+A session's process and log are on one host: its tasks go to `<queue>@<host>`, which only that host reads. A host
+without room for a session takes no wake-up that another host could use. A taken task names its worker in its key, so
+that it can be given back when that worker is gone.
+
 Task functions, results, retries and schedules are django-q2's; its cluster is not used. That keeps six processes for
 each queue, and stops serving when one is killed while it holds the queue's lock. Here a killed task costs that task
 alone: django-q2 delivers it again after the queue's `retry`.
@@ -16,17 +20,21 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from datetime import datetime, timedelta
 from functools import partial
 from importlib import import_module
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkProcess
+from time import monotonic
 from types import FrameType, SimpleNamespace
 from typing import Any
 
 from django.conf import settings
 from django.db import Error as AnyDatabaseError
 from django.db import connections
+from django.db.models import Case, IntegerField, Value, When
 from django.utils import timezone
+from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.monitor import monitor
 from django_q.scheduler import scheduler
@@ -37,19 +45,122 @@ from claudeops.lib import outage
 from claudeops.lib.clock import Clock
 from claudeops.lib.secrets import mask_value
 from claudeops.workers import runs
-from claudeops.workers.broker import HostBroker
-from claudeops.workers.file_watcher import FileWatcher
-from claudeops.workers.parent_death import die_with_parent
 from claudeops.workers.schedules import APPS, sync_schedules
+from claudeops.workers.supervisor import Backoff, die_with_parent
+from memories.files import watch
+from memories.files.sync import sync_project
 from sessions_app.checks import clusters
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session, WorkerHeartbeat
 from sessions_app.queue import dispatch, request_stop
 from sessions_app.queue.dispatch import LOST_AFTER
-from sessions_app.queue.tasks import DEFAULT, REAP, SESSIONS, SWEEP, give_back_taken, send
+from sessions_app.queue.tasks import DEFAULT, REAP, SESSIONS, SWEEP, TAKEN, address, give_back_taken, send
 from sessions_app.runner import handover
 
+SETTLE = 2.0
+"""Seconds from taking a wake-up until its session is seen as running."""
+
+
+class HostBroker(ORM):
+    """Serves the queue `list_key` and this host's part of it."""
+
+    def __init__(self, list_key: str | None = None) -> None:
+        super().__init__(list_key)
+        self._taken: list[float] = []
+
+    def __setstate__(self, state: tuple[str, Any]) -> None:
+        super().__setstate__(state)
+        self._taken = []
+
+    def timeout(self, task: Any) -> Any:
+        """Return when `task` is delivered again unless it is acknowledged: after this queue's own `retry`."""
+        return timezone.now() + timedelta(seconds=dict(clusters())[self.list_key]["retry"])
+
+    def hold_until(self, at: datetime) -> None:
+        """Set until when (UTC) the tasks that this process took are its own."""
+        self.get_connection().filter(key__in=self._taken_keys()).update(lock=at)
+
+    def _taken_keys(self) -> tuple[str, str]:
+        """Return the keys of tasks that this process took: one for any host, one addressed to this one."""
+        own, pid = address(self.list_key, settings.CLAUDEOPS_HOST), os.getpid()
+        return f"{own}{TAKEN * 2}{pid}", f"{own}{TAKEN}{pid}"
+
+    def _has_room(self) -> bool:
+        if self.list_key != SESSIONS:
+            return True
+        self._taken = [moment for moment in self._taken if monotonic() - moment < SETTLE]
+        running = Session.objects.running().filter(host=settings.CLAUDEOPS_HOST).count()
+        return running + len(self._taken) < settings.CLAUDEOPS_SESSION_WORKERS
+
+    def dequeue(self) -> list[tuple[int, str]]:
+        """Take the next task, [(id, payload)], by conditional UPDATE; [] when none waits or another worker took it."""
+        own = address(self.list_key, settings.CLAUDEOPS_HOST)
+        first = Case(When(key=own, then=Value(0)), default=Value(1), output_field=IntegerField())
+        keys = [own, self.list_key] if self._has_room() else [own]
+        rows = self.get_connection().filter(key__in=keys, lock__lt=timezone.now())
+        task = rows.order_by(first, "id").first()
+        if task is None:
+            return []
+        taken = self._taken_keys()[task.key == own]
+        if not rows.filter(pk=task.pk).update(key=taken, lock=self.timeout(task)):
+            return []
+        if task.key != own:
+            self._taken.append(monotonic())
+        return [(task.pk, task.payload)]
+
+
 logger = logging.getLogger(__name__)
+
+FORK = multiprocessing.get_context("fork")
+LOOK_EVERY = 3.0
+"""Seconds between two looks whether there is something to watch."""
+
+
+class FileWatcher:
+    """A child process of the worker; one that died is started again, later after each death."""
+
+    def __init__(self, backoff: Backoff | None = None) -> None:
+        self._backoff = backoff or Backoff()
+        self._process: ForkProcess | None = None
+        self._started = self._look_at = 0.0
+        self._deaths = 0
+
+    def look_after(self) -> None:
+        """Start the process when it is missing. Asks the database at most every LOOK_EVERY seconds."""
+        now = time.monotonic()
+        if self._process is not None:
+            if self._process.is_alive():
+                return
+            self._deaths = 1 if now - self._started >= self._backoff.healthy else self._deaths + 1
+            wait = self._backoff.wait(self._deaths)
+            logger.error(
+                "the watcher of agent files ended with %s; it starts again in %g s", self._process.exitcode, wait
+            )
+            self._process, self._look_at = None, now + wait
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        if watch.has_projects():
+            connections.close_all()  # a connection must not be shared across a fork
+            self._process = FORK.Process(target=_run, args=(os.getpid(),), daemon=True)
+            self._process.start()
+            self._started = now
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()  # a sync may be killed at any line
+            self._process.join()
+            self._process = None
+
+
+def _run(parent: int) -> None:
+    os.setpgid(0, 0)  # a signal to the worker's group is for the worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    die_with_parent(signal.SIGKILL, parent)
+    watch.watch(sync_project)
+
 
 HEARTBEAT_EVERY = 15.0
 SCHEDULES_EVERY = 30.0
@@ -65,7 +176,6 @@ TASKS_MAY_TAKE = 45.0
 STOPPED_BY = "worker"
 
 # The flags by which tasks hand over their sessions are memory shared by fork.
-FORK = multiprocessing.get_context("fork")
 
 DETACH, STOP = "detach", "stop"
 ON_STOP = (DETACH, STOP)

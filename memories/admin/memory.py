@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ListAdmin, age_filter, value_filter
-from claudeops.lib.masked_note import masked_note
+from claudeops.lib.masked import masked_note
 from memories import store
 from memories.admin.bulk import BulkMixin
 from memories.admin.forms import MemoryForm

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
 
-from claudeops.lib.whole_file import replace_file
+from claudeops.lib.files import replace_file
 from memories.errors import MemoriesError
 
 SECONDS = 30.0

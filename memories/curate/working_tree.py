@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from django.conf import settings
 
-from claudeops.lib.whole_file import HARD_LINK, replace_file
+from claudeops.lib.files import HARD_LINK, replace_file
 from memories.curate import git
 from memories.curate.git import LARGEST, GitError, Repository
 from memories.errors import MemoriesError

@@ -10,8 +10,7 @@ from typing import Any
 from django.db.models import Max, QuerySet
 from django.utils import timezone
 
-from claudeops.lib.line_diff import DiffLine, line_diff
-from claudeops.lib.word_diff import GONE, NEW, word_diff
+from claudeops.lib.diff import GONE, NEW, DiffLine, line_diff, word_diff
 from memories.capture.text import fold
 from memories.curate import document, proposals
 from memories.curate.document import SECTIONS, Document

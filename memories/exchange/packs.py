@@ -19,8 +19,8 @@ from django.utils import timezone
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from claudeops.lib import outside_json, times
+from claudeops.lib.diff import Piece, word_diff
 from claudeops.lib.secrets import mask_value
-from claudeops.lib.word_diff import Piece, word_diff
 from memories import store
 from memories.capture import fields
 from memories.capture.gate import Judgement, judge

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from claudeops.lib.files import HARD_LINK, replace_in
 from claudeops.lib.locks import file_lock
-from claudeops.lib.whole_file import HARD_LINK, replace_in
 from memories.capture.fields import agent_id
 from memories.errors import MemoriesError
 from memories.files import older

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from claudeops.lib.word_diff import GONE, NEW, SAME, word_diff
+from claudeops.lib.diff import GONE, NEW, SAME, word_diff
 from memories.capture.text import fold
 from memories.models import Change, MemoryChange, Source
 from memories.models.change import JUDGE

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Count, Max, Q
 
-from claudeops.lib.word_diff import Piece, word_diff
+from claudeops.lib.diff import Piece, word_diff
 from memories.errors import InvalidMemory
 from memories.history.confidence import EDITED, LEGEND, SHAPES
 from memories.history.sentences import EvidenceLine, Moved, Part, evidence_lines, folded_decay, moved, sentence

@@ -9,8 +9,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from claudeops.lib.cli import NextAction, Refusal, Result
+from claudeops.lib.diff import GONE, NEW, word_diff
 from claudeops.lib.humanize import exact
-from claudeops.lib.word_diff import GONE, NEW, word_diff
 from memories import store
 from memories.api.serializers import as_data
 from memories.capture.statement import Provenance

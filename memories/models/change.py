@@ -13,7 +13,7 @@ from django.db.models import Case, CharField, F, GeneratedField, Q, Value, When
 from django.utils import timezone
 
 from claudeops.lib import times
-from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField
+from claudeops.lib.masked import MaskedCharField, MaskedJSONField
 from memories.models.memory import Memory
 
 

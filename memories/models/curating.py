@@ -9,7 +9,7 @@ from django.db.models import F, Q, Value
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
+from claudeops.lib.masked import MaskedCharField, MaskedJSONField, MaskedTextField
 from memories.models.memory import Trust
 
 

@@ -10,7 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from claudeops.lib.hour_counts import HourCount
-from claudeops.lib.masked_fields import MaskedCharField
+from claudeops.lib.masked import MaskedCharField
 
 
 class MemoryTerms(models.Model):

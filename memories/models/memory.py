@@ -13,7 +13,7 @@ from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField, MaskedTextField
+from claudeops.lib.masked import MaskedCharField, MaskedJSONField, MaskedTextField
 from memories.models.fades import FADES_AT
 from memories.models.trust import kept_back, kept_back_condition
 from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE, DEFAULT_RELEVANCE, GENERAL, TAXONOMIES, TAXONOMY_VERSION

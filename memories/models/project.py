@@ -15,7 +15,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
 
-from claudeops.lib.masked_fields import MaskedCharField, MaskedTextField
+from claudeops.lib.masked import MaskedCharField, MaskedTextField
 from memories.taxonomy import PROJECT
 
 LONGEST_LIFETIME = 3650

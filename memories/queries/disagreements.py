@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import Max
 
-from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
+from claudeops.lib.diff import GONE, NEW, Piece, word_diff
 from memories.models import Disagreement, DisagreementState, Memory, MemoryChange
 from memories.models.disagreement import DisagreementQuerySet
 

@@ -9,7 +9,7 @@ import numpy as np
 from django.conf import settings
 from django.db.models import QuerySet
 
-from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
+from claudeops.lib.diff import GONE, NEW, Piece, word_diff
 from memories import candidates
 from memories.candidates import CHOSEN, Scope, comparable
 from memories.capture.fields import agent_id

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from claudeops.lib.form_method import FIELD
 from claudeops.lib.list_page.selection import IdRangesField
-from claudeops.lib.masked_note import masked_note
+from claudeops.lib.masked import masked_note
 from memories.capture.statement import Provenance
 from memories.errors import MemoriesError
 from memories.exchange.import_export import export_lines

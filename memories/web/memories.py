@@ -27,7 +27,7 @@ from claudeops.lib.list_page.columns import Chosen, Column
 from claudeops.lib.list_page.export import FORMATS, MOST
 from claudeops.lib.list_page.keyset import Page, Sort
 from claudeops.lib.list_page.page import Action, ListPage, declare
-from claudeops.lib.masked_note import masked_note
+from claudeops.lib.masked import masked_note
 from memories import store
 from memories.errors import MemoriesError
 from memories.history.confidence import confidence_since

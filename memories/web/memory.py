@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from claudeops.lib.distinct import distinct_values
-from claudeops.lib.masked_note import masked_note
+from claudeops.lib.masked import masked_note
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.history.confidence import chart_of, confidence_history_of

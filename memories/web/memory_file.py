@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from claudeops.lib.line_diff import line_diff
+from claudeops.lib.diff import line_diff
 from memories import desk
 from memories.curate import files
 from memories.curate.document import Document, parse

@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ListAdmin
 from claudeops.lib.humanize import span
-from claudeops.lib.masked_note import masked_note
+from claudeops.lib.masked import masked_note
 from memories.templatetags.claudeops import due, session_link
 from sessions_app import queue
 from sessions_app.admin.forms import AgentForm

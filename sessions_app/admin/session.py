@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from claudeops.lib.admin_lists import ReadOnlyAdmin, age_filter, value_filter
-from claudeops.lib.masked_note import masked_note
+from claudeops.lib.masked import masked_note
 from memories.templatetags.claudeops import milliseconds, session_link
 from sessions_app import queue
 from sessions_app.errors import SessionsError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memories.capture.text import normalise_service
 from sessions_app.cooldowns.limits import Decision, decisions_for
-from sessions_app.hooks.answers import HANDLERS, HookAnswer, HookCall
-from sessions_app.runner.remediations import remediations_in
+from sessions_app.hooks.events import HANDLERS, HookAnswer, HookCall
+from sessions_app.runner.shell import remediations_in
 
 LONGEST = 131_072
 """Characters of a command that are looked at; Linux starts no shell with a longer one."""

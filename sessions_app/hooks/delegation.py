@@ -18,8 +18,8 @@ from memories.files.sync import sync_file
 from memories.files.told import Told, told
 from memories.models import AgentFile, Project, Source
 from sessions_app.hooks import receipts
-from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall
-from sessions_app.hooks.transcript import Heard, heard_in
+from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer, HookCall
+from sessions_app.hooks.observing import Heard, heard_in
 from sessions_app.models import HookReceipt
 
 START, STOP, BY_PROMPT = "SubagentStart", "SubagentStop", "PreToolUse"

@@ -19,9 +19,8 @@ from memories.models import Project
 from memories.telemetry import record
 from sessions_app.errors import HookFailed, SessionsError
 from sessions_app.hooks import cooldowns, delegation, heard, news, observing
-from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall, document
 from sessions_app.hooks.callers import Caller, caller_of
-from sessions_app.hooks.events import Payload, known, parse
+from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer, HookCall, Payload, document, known, parse
 from sessions_app.models import Session
 from sessions_app.queue import tasks
 from sessions_app.transcripts.place import project_at

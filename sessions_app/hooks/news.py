@@ -15,8 +15,8 @@ from memories.capture.topics import topics
 from memories.models import Project
 from sessions_app.alerts import receive as alerts
 from sessions_app.cooldowns import limits
-from sessions_app.hooks.answers import HANDLERS, HookAnswer, HookCall
 from sessions_app.hooks.briefing import Line, line
+from sessions_app.hooks.events import HANDLERS, HookAnswer, HookCall
 from sessions_app.models import Event, Session, Status
 from sessions_app.models.event import Level
 

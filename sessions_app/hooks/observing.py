@@ -1,13 +1,18 @@
 """Whole sessions of the CLI: what they are told when they start and by their prompts, and that they are observed.
 
 The transcript is the truth and a hook only a hint: what a hook misses, the sweep of the transcripts finds.
+
+The path comes from a hook: only a transcript of the CLI on this host is read. Whatever cannot be read counts as outside
+text.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -17,16 +22,21 @@ from django.db.models import Q
 from memories.curate.told import NOT_CURATED, select_curated
 from memories.injection.foremost import foremost
 from memories.injection.windows import surfacing, windowed
-from memories.models import ArrivedBy, Memory, Project
+from memories.models import ArrivedBy, Exposure, Memory, Project
 from memories.observe.turns import INSTEAD, Turn, TurnKind, without_private
 from memories.recall import Filters, Hit, recall
 from memories.recall.query import is_identifier, read_query, words
 from memories.taxonomy import TAXONOMIES
 from sessions_app.hooks import news, receipts
-from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer, HookCall
 from sessions_app.hooks.briefing import Briefing, Line, Section, compose, line
+from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer, HookCall
 from sessions_app.models import HookReceipt, Injected
+from sessions_app.runner import quoting, stream
+from sessions_app.runner.ingest import table_of_settings
+from sessions_app.runner.projection import Batch, State, project
+from sessions_app.runner.raw_log import complete_lines
 from sessions_app.transcripts import arrivals
+from sessions_app.transcripts.files import known_place
 
 START, PROMPT, COMPACT, END = "SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"
 FRESH = ("startup", "clear", "compact")
@@ -169,3 +179,41 @@ HANDLERS[PROMPT].append(match)
 LATER[COMPACT].append(see)
 LATER[END].append(see)
 LATER[START].append(count)
+
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a transcript that is read."""
+UNREAD = "a transcript that could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was read. `repeats` says what of it a text repeats; empty when the text is the agent's own."""
+
+    exposure: str = Exposure.OUTSIDE.value
+    sources: tuple[str, ...] = (UNREAD,)
+    repeats: Callable[[str], str] = field(default=lambda text: "")
+
+
+def heard_in(path: str, *, at: datetime) -> Heard:
+    """Read the transcript at `path`; `at` is now (aware UTC)."""
+    found = known_place(path)
+    if found is None:
+        return Heard()
+    state, batch, table = State(), Batch(), table_of_settings()
+    results: dict[int, list[str]] = {}
+    try:
+        if found.stat().st_size > LARGEST:
+            return Heard()
+        for raw in complete_lines(found, 0, final=True):
+            if raw.data is None:
+                state.reading.missed()
+                continue
+            project(stream.parse(raw.data, include_subagents=True), raw.start, state, batch, now=at, table=table)
+            results |= batch.results
+            batch = Batch()
+    except OSError:
+        return Heard()
+    read = state.reading.read()
+    texts = [(source, quoting.Text(text)) for offset, source in read.results for text in results.get(offset, ())]
+    return Heard(read.exposure, read.sources, lambda text: quoting.repeated(text, texts))

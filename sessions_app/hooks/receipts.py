@@ -13,7 +13,7 @@ from django.utils import timezone
 from memories.injection.budget import tokens
 from memories.injection.told import count_told
 from memories.telemetry import record
-from sessions_app.hooks.answers import HookCall
+from sessions_app.hooks.events import HookCall
 from sessions_app.models import HookReceipt
 
 INCLUDED = ("id", "category", "confidence", "observation")

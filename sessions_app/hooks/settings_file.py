@@ -8,7 +8,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from claudeops.lib.whole_file import replace_file, whole_file
+from claudeops.lib.files import replace_file, whole_file
 from memories.curate import git
 from memories.errors import MemoriesError
 from sessions_app.errors import InvalidSettings

@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 from urllib.parse import urlencode
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from claudeops.lib import local_time
+from claudeops.lib.secrets import mask_bytes
 from memories.capture.lines import LINE_BREAK, Place, accepted_lines
 from memories.capture.markers import LOOKS_LIKE, MARKER
-from sessions_app.models import LogEntry, LogKind
+from sessions_app.models import LogEntry, LogKind, Session
 from sessions_app.runner.markers import COOLDOWN, COOLDOWN_LIKE, EVENT
 
 PAGE = 300
@@ -259,3 +261,62 @@ def last_seq(session_id: int) -> int:
 
 def _entries(session_id: int, above: int) -> QuerySet[LogEntry]:
     return LogEntry.objects.filter(session=session_id, seq__gt=above)
+
+
+MOST_COUNTED = 20_000
+"""Entries that are counted by kind at most: reading those of a longer log takes too long for a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """`texts` and `results` are None for a log that is too long to be counted."""
+
+    all: int
+    texts: int | None
+    calls: int
+    results: int | None
+    errors: int
+
+
+def counts_of(session: Session) -> Counts:
+    rows = LogEntry.objects.filter(session=session)
+    errors = rows.filter(is_error=True).count()
+    last = rows.order_by("-seq").values_list("seq", flat=True).first() or 0
+    if last > MOST_COUNTED:
+        return Counts(last, None, session.tool_calls, None, errors)
+    kinds = dict(rows.order_by().values_list("kind").annotate(Count("seq")))
+    calls, results = kinds.get(LogKind.TOOL_USE, 0), kinds.get(LogKind.TOOL_RESULT, 0)
+    return Counts(sum(kinds.values()), kinds.get(LogKind.TEXT, 0), calls, results, errors)
+
+
+PAGE_BYTES = 128 * 1024
+MARGIN = 4096
+"""Bytes around a page that are masked with it, so that a credential at its edge is whole when it is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """The bytes from `start` to `end` of `size`; `number` counts pages from 1 to `last`."""
+
+    text: str
+    number: int
+    last: int
+    start: int
+    end: int
+    size: int
+
+
+def raw_page(path: Path, number: int) -> RawPage:
+    """Return one page of the file, masked; the last one for a number behind it. Raises OSError."""
+    size = path.stat().st_size
+    last = max(-(-size // PAGE_BYTES), 1)
+    number = min(number, last)
+    start = (number - 1) * PAGE_BYTES
+    before = min(start, MARGIN)
+    with path.open("rb") as file:
+        file.seek(start - before)
+        data = file.read(before + PAGE_BYTES + MARGIN)
+    masked, _ = mask_bytes(data)  # as long as what it masks
+    shown = masked[before : before + PAGE_BYTES]
+    text = shown.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return RawPage(text, number, last, start, start + len(shown), size)

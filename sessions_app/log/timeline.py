@@ -12,7 +12,7 @@ from django.db.models import Count, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Substr
 
 from claudeops.lib.charts.timeline import Call, Timeline, Turn, calls_alone, timeline
-from sessions_app.log.counts import Counts
+from sessions_app.log.entries import Counts
 from sessions_app.models import LogEntry, LogKind, Session
 
 HEAD, TAIL = 800, 120

@@ -5,8 +5,7 @@ from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outc
 from sessions_app.models.counts import AgentCount, EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
-from sessions_app.models.hook import HookHeard, HookReceipt, TranscriptFolder
-from sessions_app.models.known_record import KnownRecord
+from sessions_app.models.hook import HookHeard, HookReceipt, KnownRecord, TranscriptFolder
 from sessions_app.models.purge import Purge, PurgeState, PurgeStep
 from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
 from sessions_app.models.session import OPEN_STATUSES, TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger

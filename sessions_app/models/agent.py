@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from claudeops.lib.masked_fields import MaskedCharField, MaskedTextField
+from claudeops.lib.masked import MaskedCharField, MaskedTextField
 from sessions_app.errors import AgentNotFound
 from sessions_app.schedule import cron_error
 

@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
-from claudeops.lib.masked_fields import MaskedCharField, MaskedJSONField
+from claudeops.lib.masked import MaskedCharField, MaskedJSONField
 
 
 class PurgeState(models.TextChoices):

@@ -12,7 +12,7 @@ from django.db import models
 from django.db.models import Q, Sum, Value
 from django.utils import timezone
 
-from claudeops.lib.masked_fields import MaskedJSONField, MaskedTextField
+from claudeops.lib.masked import MaskedJSONField, MaskedTextField
 from memories.models import Exposure
 from sessions_app.models.agent import Runner
 

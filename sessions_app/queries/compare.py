@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models.functions import Substr
 
-from claudeops.lib.line_diff import DiffLine, line_diff
+from claudeops.lib.diff import DiffLine, line_diff
 from sessions_app.models import Event, InjectionReceipt, LogEntry, LogKind, Session
 from sessions_app.queries.failures import VARIES
 from sessions_app.queries.usual import completed_before

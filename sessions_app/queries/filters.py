@@ -21,7 +21,7 @@ from memories.queries.filters import IdFilter
 from sessions_app.models import Agent, Event, Level, Session, Status, Trigger
 from sessions_app.models.event import OPEN
 from sessions_app.models.session import OPEN_STATUSES, SessionQuerySet
-from sessions_app.queue.admission import day_of
+from sessions_app.queue.dispatch import day_of
 
 UNFINISHED, WENT_WRONG = "unfinished", "went_wrong"
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -9,7 +9,7 @@ from statistics import median
 
 from claudeops.lib import humanize
 from sessions_app.models import Injected, Session, Status, Trigger
-from sessions_app.queries.about_service import about
+from sessions_app.queries.failures import about
 
 WINDOW = timedelta(days=90)
 FEWEST = 5

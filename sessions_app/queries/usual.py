@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from statistics import median
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, OuterRef, Q, QuerySet, Subquery
 
-from sessions_app.models import Session, Status
+from memories.models import Project
+from sessions_app.models import Agent, Session, Status
 
 RUNS = 20
 """Completed sessions whose medians are usual."""
@@ -64,3 +66,41 @@ def usual_for(session: Session) -> Usual:
     """Return what was usual for the agent of `session` before it; one query of its own index."""
     rows = completed_before(session).values_list("pk", "ended_at", "duration_ms", "num_turns", "cost_usd")
     return medians([Ran(*row) for row in rows[:RUNS]])
+
+
+MOST = 20
+COLUMNS = (
+    *("agent_id", "project_id", "status", "status_reason", "summary", "cost_usd", "duration_ms"),
+    *("queued_at", "started_at", "ended_at"),
+)
+
+
+def last_runs(agents: Collection[int], most: int = MOST) -> dict[int, list[Session]]:
+    """Map the ids of `agents` to their last `most` sessions that have started or ended, the oldest first.
+
+    Two queries: first since when each agent's last runs are, from the index of its sessions, then the runs since. (A
+    window function would read all sessions of the agents.)
+    """
+    return _last(Agent, "agent", agents, most)
+
+
+def last_runs_of_projects(projects: Collection[int], most: int = MOST) -> dict[int, list[Session]]:
+    """Map the ids of `projects` to their last sessions, as `last_runs` does for agents."""
+    return _last(Project, "project", projects, most)
+
+
+def _last(model: type[Model], field: str, ids: Collection[int], most: int) -> dict[int, list[Session]]:
+    """`field` is the session's link to the `model`."""
+    begun = ~Q(status=Status.QUEUED)
+    own = Session.objects.filter(begun, **{field: OuterRef("pk")}).order_by("-queued_at", "-id")
+    owners = model._default_manager.filter(pk__in=ids)
+    rows = owners.annotate(since=Subquery(own.values("queued_at")[most - 1 : most]))
+    wanted = Q(pk__in=())
+    for owner, since in rows.order_by().values_list("pk", "since"):
+        wanted |= Q(**{field: owner}) if since is None else Q(**{field: owner, "queued_at__gte": since})
+    found: dict[int, list[Session]] = defaultdict(list)
+    # Sorted here: for an order, SQLite would go through the sessions of all of them.
+    rows_since = Session.objects.filter(begun & wanted).order_by().only(*COLUMNS)
+    for session in sorted(rows_since, key=lambda session: (session.queued_at, session.pk)):
+        found[getattr(session, f"{field}_id") or 0].append(session)
+    return {owner: sessions[-most:] for owner, sessions in found.items()}

@@ -4,7 +4,6 @@ The rows are the queue; a django-q2 task is only a wake-up for a worker, which m
 how a session runs.
 """
 
-from sessions_app.queue.admission import rules_for
 from sessions_app.queue.claims import claim
 from sessions_app.queue.dispatch import (
     Dispatched,
@@ -19,6 +18,7 @@ from sessions_app.queue.dispatch import (
     give_back,
     in_line,
     living_hosts,
+    rules_for,
 )
 from sessions_app.queue.due import reschedule, set_enabled, tick
 from sessions_app.queue.requests import (

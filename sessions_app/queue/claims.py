@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from claudeops.lib.locks import one_at_a_time
 from sessions_app.models import Session, Status, Trigger
-from sessions_app.queue.admission import rules_for
+from sessions_app.queue.dispatch import rules_for
 
 LOCK_KEY = 0x636C_6275_6467  # any fixed number; this one spells "clbudg"
 

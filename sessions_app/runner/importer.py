@@ -26,7 +26,7 @@ from sessions_app.errors import CannotStore, InvalidStream, SessionsError
 from sessions_app.runner import log_masking
 from sessions_app.runner.import_target import Origin, Target
 from sessions_app.runner.log_formats import BARE, TRANSCRIPT, Decoded, decode
-from sessions_app.runner.reader import MAX_LINE
+from sessions_app.runner.raw_log import MAX_LINE
 
 SAMPLE_BYTES = 2 * 1024 * 1024
 """How much of a log is read before anything is stored, to see whether it is one."""

@@ -31,11 +31,10 @@ from sessions_app.events import acknowledgement
 from sessions_app.models import TASK_TEXT, CooldownAction, Event, How, Runner, ServiceCheck, Session, Trigger
 from sessions_app.receipts import told_to
 from sessions_app.runner import copied, exposure, log_entries, quoting, stream
+from sessions_app.runner.exposure import Read, Reading, begun
+from sessions_app.runner.outcome import Spending
 from sessions_app.runner.projection import BLOCKS, PHRASES_TOO, Batch, Entry, FoundMemory, State, pass_over, project
-from sessions_app.runner.raw_log import log_path
-from sessions_app.runner.reader import RawLine, complete_lines, line_at
-from sessions_app.runner.reading import Read, Reading, begun
-from sessions_app.runner.spending import Spending
+from sessions_app.runner.raw_log import RawLine, complete_lines, line_at, log_path
 
 logger = logging.getLogger(__name__)
 

@@ -28,13 +28,12 @@ from sessions_app import receipts
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, FollowsAs, Runner, Session
 from sessions_app.prompts.render import append_text
-from sessions_app.queue.admission import budget_of
+from sessions_app.queue.dispatch import budget_of
 from sessions_app.replay.pick import PLAYER, name_of, next_stream
 from sessions_app.runner import agent_hooks, agent_mcp, process
-from sessions_app.runner.command import Launch, claude_argv, needs_file, replay_argv
+from sessions_app.runner.command import RESPONSE_SCHEMA_JSON, Launch, claude_argv, needs_file, replay_argv
 from sessions_app.runner.prompt import Selected, selected_for
 from sessions_app.runner.raw_log import sessions_folder
-from sessions_app.runner.schema import RESPONSE_SCHEMA_JSON
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from claudeops.lib.secrets import mask_bytes
 from sessions_app.models import Session
-from sessions_app.runner.reader import MAX_LINE
+from sessions_app.runner.raw_log import MAX_LINE
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from sessions_app.credit import uses
 from sessions_app.models import How, LogKind
 from sessions_app.runner import stream
 from sessions_app.runner.accept import MOST_MILLISECONDS, added
-from sessions_app.runner.exposure import Call, Rules, judge, rules
+from sessions_app.runner.exposure import MOST_CALLS, Call, Read, Reading, Rules, judge, key_of, rules
 from sessions_app.runner.markers import (
     Check,
     CooldownMarker,
@@ -30,8 +30,7 @@ from sessions_app.runner.markers import (
     structured_checks,
     structured_events,
 )
-from sessions_app.runner.reading import MOST_CALLS, Read, Reading, key_of
-from sessions_app.runner.spending import Spending, to_list
+from sessions_app.runner.outcome import Spending, to_list
 
 ENTRY_LIMIT = 4096
 RESPONSE_LIMIT = 200_000

@@ -7,6 +7,7 @@ the bytes that are parts already. Moving that mark, the new parts and the wake-u
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,16 +23,64 @@ from django.utils import timezone
 from claudeops.lib.secrets import mask
 from memories.models import ArrivedBy, Project, Transcript, TranscriptKind
 from memories.observe.pipeline import add_part
+from memories.observe.turns import Turn, TurnKind
 from sessions_app import queue
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import Runner, Session, Trigger
 from sessions_app.runner import copied
 from sessions_app.runner.raw_log import log_path
-from sessions_app.transcripts import cutting, files
+from sessions_app.transcripts import files
 from sessions_app.transcripts.files import Head
-from sessions_app.transcripts.lines import Reader
+from sessions_app.transcripts.lines import Reader, is_word
 from sessions_app.transcripts.place import project_at
 from sessions_app.transcripts.turns import CHANGED, read_turns, reader_of
+
+MOST = 60_000
+"""Characters of a part that a model would see, about. One line may have more."""
+RESULT = 500
+"""Characters of a tool's result that count: little of it is shown to a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One line: the byte at which it ends, the characters that a model would see, and whether somebody speaks.
+
+    `record` is its record by `copied.digest_of`.
+    """
+
+    end: int
+    size: int
+    speaks: bool
+    record: int | None = None
+
+
+def piece_of(end: int, turns: Iterable[Turn], record: int | None = None) -> Piece:
+    turns = list(turns)
+    return Piece(end, sum(map(_shown, turns)), any(map(is_word, turns)), record)
+
+
+def cut(pieces: Iterable[Piece], start: int, *, most: int = MOST) -> list[tuple[int, int]]:
+    """Return the (start, end) of the parts behind byte `start`: without gaps, each with somebody who speaks.
+
+    What has no words behind the last part stays for a later one.
+    """
+    parts: list[tuple[int, int]] = []
+    begin, end, size, speaks = start, start, 0, False
+    for piece in pieces:
+        if piece.end <= start:
+            continue
+        if speaks and size + piece.size > most:
+            parts.append((begin, end))
+            begin, size, speaks = end, 0, False
+        end, size, speaks = piece.end, size + piece.size, speaks or piece.speaks
+    return [*parts, (begin, end)] if speaks else parts
+
+
+def _shown(turn: Turn) -> int:
+    if turn.kind is TurnKind.SYSTEM:
+        return 0
+    return min(len(turn.text), RESULT) if turn.kind is TurnKind.RESULT else len(turn.text)
+
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +141,7 @@ class _File:
     size: int
     modified_ns: int
     reader: Reader
-    pieces: list[cutting.Piece]
+    pieces: list[Piece]
 
     def new_records(self, start: int, end: int) -> set[int]:
         """Return the records between two bytes that may be kept as this transcript's."""
@@ -178,7 +227,7 @@ def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
     if row is not None and files.digest(path, before) != (row.prefix_sha256 or sha256().hexdigest()):
         return _differs(row, found, named, dry_run=dry_run)
     _mark_copied(found, row, named)
-    parts = cutting.cut(found.pieces, before)
+    parts = cut(found.pieces, before)
     outcome = Outcome.NEW if row is None else Outcome.GROWN if parts else Outcome.UNCHANGED
     shown = sum(piece.size for piece in found.pieces if parts and parts[0][0] < piece.end <= parts[-1][1])
     if dry_run or (row is None and not parts and named.session):
@@ -191,7 +240,7 @@ def _mark_copied(found: _File, row: Transcript | None, named: Named) -> None:
     """Leave out what another transcript had: a fork or a resume copies it. A session of ours copies nothing."""
     records = found.new_records(row.observed_to if row else 0, found.size)
     if not named.session and (others := copied.known_elsewhere(row, records)):
-        found.pieces[:] = [cutting.Piece(one.end, 0, False) if one.record in others else one for one in found.pieces]
+        found.pieces[:] = [Piece(one.end, 0, False) if one.record in others else one for one in found.pieces]
 
 
 def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
@@ -239,7 +288,7 @@ def _read(path: Path, named: Named) -> _File | str:
     task = reader.begin(session.task_text, ()) if session else None
     final = named.ended or head.kind == TranscriptKind.TEXT
     lines = read_turns(path, head.kind, reader, final=final)
-    pieces = [cutting.piece_of(end, turns, reader.record) for end, turns in lines]
+    pieces = [piece_of(end, turns, reader.record) for end, turns in lines]
     if reader.sidechain:
         return "It is the transcript of a subagent."
     if session and not reader.spoke:

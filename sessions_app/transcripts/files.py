@@ -13,7 +13,7 @@ from django.conf import settings
 from memories.models import TranscriptKind
 from sessions_app.models import TranscriptFolder
 from sessions_app.runner import log_formats
-from sessions_app.runner.reader import RawLine, complete_lines
+from sessions_app.runner.raw_log import RawLine, complete_lines
 
 SUFFIX = ".jsonl"
 SUBAGENTS, SUBAGENT = "subagents", "agent-"

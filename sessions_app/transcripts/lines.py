@@ -15,9 +15,8 @@ from typing import Any
 from memories.models import Transcript
 from memories.observe.turns import Turn, TurnKind
 from sessions_app.runner import accept, copied, stream
-from sessions_app.runner.exposure import Call, Judgement, Rules, judge
+from sessions_app.runner.exposure import MOST_CALLS, UNKNOWN_CALL, Call, Judgement, Reading, Rules, judge, key_of
 from sessions_app.runner.quoting import LONGEST_TEXT, shows_form
-from sessions_app.runner.reading import MOST_CALLS, UNKNOWN_CALL, Reading, key_of
 
 SUBAGENT = "subagent"
 TASK = "task"

@@ -1,13 +1,16 @@
 """Read a transcript's file: the turns of one part, with what had been read by then. The file is the truth.
 
+Nobody knows what its writers had read: all of it counts as outside text.
+
 A file is read from its first byte, because what a line means depends on those before it. Credentials are masked here,
 before a text leaves this package.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,19 +19,70 @@ from django.db.models import Q
 
 from claudeops.lib.secrets import mask
 from memories.models import ArrivedBy, Memory, Transcript, TranscriptKind, TranscriptPart
-from memories.observe.turns import PartTurns, Turn
+from memories.observe.turns import PartTurns, Turn, TurnKind
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import TASK_TEXT, HookReceipt, InjectionReceipt, Session
 from sessions_app.receipts import told_to
 from sessions_app.runner import quoting
 from sessions_app.runner.copied import known_elsewhere
+from sessions_app.runner.exposure import begun
 from sessions_app.runner.ingest import table_of_settings
-from sessions_app.runner.raw_log import log_path
-from sessions_app.runner.reader import complete_lines
-from sessions_app.runner.reading import begun
-from sessions_app.transcripts import plain
+from sessions_app.runner.raw_log import RawLine, complete_lines, log_path
 from sessions_app.transcripts.files import digest, json_lines
 from sessions_app.transcripts.lines import Reader, Result
+
+SOURCE = "plain text"
+LONGEST_PARAGRAPH = 8_000
+"""Bytes; a longer one is cut at the end of a line."""
+
+_SPEAKERS = (
+    (TurnKind.USER, re.compile(r"(?:user|human|operator|you|me)[ \t]*:[ \t]*|[>❯][ \t]+", re.IGNORECASE)),
+    (TurnKind.AGENT, re.compile(r"(?:assistant|claude|agent|ai)[ \t]*:[ \t]*|[⏺●][ \t]*", re.IGNORECASE)),
+    (TurnKind.RESULT, re.compile(r"⎿[ \t]*")),
+)
+
+
+def turns_in(lines: Iterable[RawLine]) -> Iterator[Turn]:
+    """Yield a turn for each paragraph. A speaker's turn goes on until the next speaker; before the first, a person's.
+
+    A line that is too long to read is left out. Nothing is masked.
+    """
+    speaker = TurnKind.USER
+    for number, (start, end, text) in enumerate(_paragraphs(lines), 1):
+        kind, said = _spoken(text)
+        speaker = kind or speaker
+        yield Turn(number, speaker, said, start, end)
+
+
+def _paragraphs(lines: Iterable[RawLine]) -> Iterator[tuple[int, int, str]]:
+    held: list[bytes] = []
+    start = end = size = 0
+    for line in lines:
+        data = line.data or b""
+        blank = not data.strip()
+        if held and (blank or size >= LONGEST_PARAGRAPH or _spoken(_text(data))[0]):
+            yield start, end, _text(b"".join(held))
+            held, size = [], 0
+        if not blank:
+            start = start if held else line.start
+            held.append(data)
+            size += len(data)
+            end = line.end
+    if held:
+        yield start, end, _text(b"".join(held))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace").replace("\x00", "\ufffd").strip()
+
+
+def _spoken(text: str) -> tuple[TurnKind | None, str]:
+    """Return who speaks at the beginning of a text, None when it does not say, and the text without that."""
+    for kind, pattern in _SPEAKERS:
+        if found := pattern.match(text):
+            return kind, text[found.end() :]
+    return None, text
+
 
 EARLIER = 200_000
 """Characters of the results before a part with which its facts are compared: the newest."""
@@ -55,8 +109,8 @@ def reader_of(session: Session | None) -> Reader:
 def read_turns(path: Path, kind: str, reader: Reader, *, final: bool = False) -> Iterator[tuple[int, list[Turn]]]:
     """Yield (the byte at which a line ends, its turns) for each complete line. Nothing is masked. Raises OSError."""
     if kind == TranscriptKind.TEXT:
-        reader.reading.add((plain.SOURCE,))
-        for turn in plain.turns_in(complete_lines(path, 0, final=True)):
+        reader.reading.add((SOURCE,))
+        for turn in turns_in(complete_lines(path, 0, final=True)):
             reader.number, reader.spoke = turn.number, True
             yield turn.end, [turn]
         return

@@ -16,9 +16,7 @@ from django.views.decorators.http import require_safe
 
 from sessions_app.errors import RawLogOutside
 from sessions_app.log import entries
-from sessions_app.log.counts import Counts, counts_of
-from sessions_app.log.entries import ALL, PAGE, Only
-from sessions_app.log.raw_pages import raw_page
+from sessions_app.log.entries import ALL, PAGE, Counts, Only, counts_of, raw_page
 from sessions_app.models import Session
 from sessions_app.runner.raw_log import log_path
 from sessions_app.web.forms import LogForm, RawPageForm

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from claudeops.lib.word_diff import GONE, NEW, Piece, word_diff
+from claudeops.lib.diff import GONE, NEW, Piece, word_diff
 from memories.curate.told import NOT_CURATED, Curated
 from memories.injection.block import BlockLine, Shares, lines_of, shares_of
 from memories.injection.budget import shown, tokens

@@ -12,7 +12,7 @@ from django.urls import reverse
 from claudeops.lib.charts.strip import MOST, Strip
 from claudeops.lib.detail_page import Neighbour, Neighbours
 from sessions_app.models import LogEntry, LogKind, Session, Status
-from sessions_app.queue.admission import budget_of
+from sessions_app.queue.dispatch import budget_of
 from sessions_app.runner.run import timeout_of
 from sessions_app.web.session_band import Limits
 from sessions_app.web.strips import strip_of

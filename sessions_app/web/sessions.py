@@ -32,7 +32,7 @@ from claudeops.lib.list_page.columns import SIZE, Chosen, Column, size_of
 from claudeops.lib.list_page.export import FORMATS, MOST
 from claudeops.lib.list_page.keyset import Page, Place, Sort, both, moment, ordered, page_of, part_of, whole_to
 from claudeops.lib.list_page.page import Action, ListPage, declare
-from claudeops.lib.masked_note import masked_note
+from claudeops.lib.masked import masked_note
 from memories.models import Project
 from sessions_app import queue
 from sessions_app.errors import SessionsError

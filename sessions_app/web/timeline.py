@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from sessions_app.log.counts import counts_of
+from sessions_app.log.entries import counts_of
 from sessions_app.log.timeline import latest_calls, timeline_of
 from sessions_app.models import Session
 from sessions_app.web.forms import TimelineForm

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from memories.models import Memory, MemoryChange, Project
-from sessions_app.credit.relevance import adjust_relevance
+from sessions_app.credit.outcome import adjust_relevance
 from sessions_app.models import How, Session, UsedMemory
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 
-from claudeops.workers.first_account import FILE, first_account
+from claudeops.workers.up import FILE, first_account
 from memories.models import MemoryChange
 from tests.browser.conftest import COLOURS, Window
 from tests.support.factories import EventFactory, MemoryFactory

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from claudeops.lib.file_rights import keep_private
+from claudeops.lib.files import keep_private
 from tests.support.processes import start
 
 sqlite = pytest.mark.skipif("connection.vendor != 'sqlite'", reason="SQLite's own pragmas")

@@ -13,7 +13,7 @@ from memories.exchange.packs import apply_pack, hash_of, make_pack, read_pack
 from memories.files.capture import capture
 from memories.models import GateDecision, Memory
 from sessions_app.mcp import tools
-from sessions_app.mcp.scope import access_for
+from sessions_app.mcp.tools import access_for
 from tests.sessions_app.runner.test_ingest import a_session, feed
 from tests.support.api_callers import bearer
 from tests.support.factories import MemoryFactory, ProjectFactory

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Permission
 
 from claudeops import jump
-from claudeops.lib.preferences.saved_views import save_view
+from claudeops.lib.preferences.chosen import save_view
 from sessions_app.models import Session
 from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
 

@@ -19,7 +19,7 @@ from memories.injection.relevant import Task
 from memories.models import Project, Recalled
 from memories.recall import Filters, binary_index, keyword_index, query_vector, recall
 from sessions_app.mcp import tools
-from sessions_app.mcp.scope import access_for
+from sessions_app.mcp.tools import access_for
 from sessions_app.models import Session
 from tests.memories.commands.test_memory import run
 from tests.memories.people import signed_in

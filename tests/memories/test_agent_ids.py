@@ -17,7 +17,7 @@ from memories.models import Memory
 from memories.models.memory import ANY_PROJECT
 from memories.recall import Filters
 from memories.recall.filters import within
-from sessions_app.mcp.scope import access_for
+from sessions_app.mcp.tools import access_for
 from tests.memories.people import put, signed_in
 from tests.memories.web.test_edit import fields
 from tests.support.api_callers import bearer

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import call_command
 
 from sessions_app.hooks import heard
-from sessions_app.hooks.answers import HANDLERS, HookAnswer
+from sessions_app.hooks.events import HANDLERS, HookAnswer
 from sessions_app.models import HookHeard, Status
 from tests.real_cli.person import outcomes, result
 from tests.support.factories import CooldownActionFactory, ProjectFactory

@@ -21,7 +21,7 @@ from memories.observe.instructions import INSTRUCTIONS, message
 from memories.observe.prepare import prepare
 from memories.recall import keyword_index
 from sessions_app import tasks
-from sessions_app.hooks.answers import HANDLERS
+from sessions_app.hooks.events import HANDLERS
 from sessions_app.models import HookHeard, HookReceipt, TranscriptFolder
 from sessions_app.transcripts.sweep import sweep
 from sessions_app.transcripts.turns import turns_of

@@ -20,8 +20,7 @@ from claudeops.lib.list_page.columns import SIZE, SIZES, Chosen, Column, shown_o
 from claudeops.lib.list_page.export import CHUNK, export
 from claudeops.lib.list_page.export import MOST as MOST_EXPORTED
 from claudeops.lib.list_page.keyset import Place, Sort, read_place
-from claudeops.lib.preferences.lists import list_choice_of
-from claudeops.lib.preferences.saved_views import MOST, views_of
+from claudeops.lib.preferences.chosen import MOST, list_choice_of, views_of
 
 
 @dataclass(frozen=True, slots=True)

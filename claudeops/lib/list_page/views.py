@@ -10,8 +10,8 @@ from django.views.decorators.http import require_POST
 
 from claudeops.lib.list_page.columns import SIZE, size_of
 from claudeops.lib.list_page.page import PAGES, ListPage
-from claudeops.lib.preferences import rules, saved_views
-from claudeops.lib.preferences.lists import choose_list
+from claudeops.lib.preferences import chosen, models
+from claudeops.lib.preferences.chosen import choose_list
 
 
 def _page(request: HttpRequest, name: str) -> ListPage:
@@ -26,7 +26,7 @@ def _page(request: HttpRequest, name: str) -> ListPage:
 def _back(page: ListPage, query: str) -> HttpResponse:
     """Redirect to the list with a query string; one that cannot be read is dropped."""
     try:
-        query = rules.clean_query(query)
+        query = models.clean_query(query)
     except ValueError:
         query = ""
     return HttpResponseRedirect(reverse(page.name) + (f"?{query}" if query else ""))
@@ -50,7 +50,7 @@ def views(request: HttpRequest, page: str) -> HttpResponse:
     found = _page(request, page)
     query = request.POST.get("query", "")
     try:
-        view = saved_views.save_view(request.user, page, request.POST.get("name", ""), query)
+        view = chosen.save_view(request.user, page, request.POST.get("name", ""), query)
     except ValidationError as error:
         messages.error(request, f"The view is not saved. {' '.join(error.messages)}")
         return _back(found, query)
@@ -64,14 +64,14 @@ def view(request: HttpRequest, page: str, pk: int) -> HttpResponse:
     found = _page(request, page)
     query = request.POST.get("query", "")
     if "remove" in request.POST:
-        gone = saved_views.remove_view(request.user, pk)
+        gone = chosen.remove_view(request.user, pk)
         if gone is None:
             messages.warning(request, "This view is not there any more.")
         else:
             messages.success(request, f"The view “{gone.name}” is removed.")
         return _back(found, query)
     try:
-        renamed = saved_views.rename_view(request.user, pk, request.POST.get("name", ""))
+        renamed = chosen.rename_view(request.user, pk, request.POST.get("name", ""))
     except ValidationError as error:
         messages.error(request, f"The view keeps its name. {' '.join(error.messages)}")
         return _back(found, query)

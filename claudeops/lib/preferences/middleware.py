@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
-from claudeops.lib.preferences import rules
+from claudeops.lib.preferences import models
 from claudeops.lib.preferences.chosen import preference_of
 
 COOKIE = "zone"
@@ -18,7 +18,7 @@ COOKIE = "zone"
 
 def zone_of(request: HttpRequest) -> ZoneInfo | None:
     """Return the chosen zone, else the browser's; None (UTC) when neither names a zone."""
-    return rules.zone(preference_of(request.user).time_zone) or rules.zone(request.COOKIES.get(COOKIE, ""))
+    return models.zone(preference_of(request.user).time_zone) or models.zone(request.COOKIES.get(COOKIE, ""))
 
 
 class PersonMiddleware:

@@ -2,14 +2,69 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+from urllib.parse import parse_qsl, urlencode
+from zoneinfo import ZoneInfo, available_timezones
+
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
 from django.utils import timezone
 
-from claudeops.lib.masked_fields import MaskedCharField
-from claudeops.lib.preferences import rules
+from claudeops.lib.masked import MaskedCharField
+
+ZONE_LENGTH = 64
+PAGE_LENGTH = 64
+NAME_LENGTH = 60
+QUERY_LENGTH = 2000
+QUERY_FIELDS = 60
+"""More fields than any list has, so that a stored query is parsed within bounds."""
+PAGE = re.compile(r"\A[a-z][a-z0-9_-]*\Z")
+COLUMNS_LENGTH = 500
+COLUMNS = re.compile(r"\A[a-z][a-z_]*(?:,[a-z][a-z_]*)*\Z")
+FIELD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
+NOT_ZONES = ("posix/", "right/", "SystemV/", "localtime", "posixrules", "Factory")
+"""Files of the zone database that are no place: copies, leap seconds, and this machine's own zone."""
+
+
+@lru_cache(maxsize=1)
+def zone_names() -> tuple[str, ...]:
+    """Return every IANA name that this installation knows, sorted: "Africa/Abidjan", …, "UTC"."""
+    return tuple(sorted(name for name in available_timezones() if not name.startswith(NOT_ZONES)))
+
+
+@lru_cache(maxsize=1)
+def _known() -> frozenset[str]:
+    return frozenset(zone_names())
+
+
+def zone(name: str) -> ZoneInfo | None:
+    """Return the zone of an IANA name; None for any other text. Opens no file that the text may name."""
+    return ZoneInfo(name) if len(name) <= ZONE_LENGTH and name in _known() else None
+
+
+def clean_query(text: str) -> str:
+    """Normalise the query string of a list, "?status=failed&agent=" as "status=failed": fields without a value go.
+
+    Raises ValueError for anything else: an address, a fragment, a field with a strange name, too many fields.
+    """
+    query = text.strip().removeprefix("?")
+    if len(query) > QUERY_LENGTH:
+        raise ValueError(f"The filters are longer than {QUERY_LENGTH} characters.")
+    try:
+        fields = parse_qsl(query, keep_blank_values=True, max_num_fields=QUERY_FIELDS)
+    except ValueError:
+        raise ValueError(f"There are more than {QUERY_FIELDS} filters.") from None
+    if "#" in query or any(not FIELD.match(name) for name, _ in fields):
+        raise ValueError("This is not the query string of a list.")
+    if any(not char.isprintable() for _, value in fields for char in value):
+        raise ValueError("A filter holds a control character.")
+    cleaned = urlencode([(name, value) for name, value in fields if value])
+    if len(cleaned) > QUERY_LENGTH:
+        raise ValueError(f"The filters are longer than {QUERY_LENGTH} characters.")
+    return cleaned
 
 
 class Theme(models.TextChoices):
@@ -22,14 +77,14 @@ class Theme(models.TextChoices):
 
 def check_zone(name: str) -> None:
     """Raise ValidationError unless `name` is an IANA name of a zone."""
-    if rules.zone(name) is None:
+    if zone(name) is None:
         raise ValidationError("There is no time zone of this name. An example is Europe/Berlin.", code="unknown")
 
 
 def check_query(text: str) -> None:
     """Raise ValidationError unless `text` is the query string of a list."""
     try:
-        rules.clean_query(text)
+        clean_query(text)
     except ValueError as error:
         raise ValidationError(str(error), code="invalid") from None
 
@@ -42,7 +97,7 @@ class Preference(models.Model):
     )
     theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
     time_zone = models.CharField(
-        max_length=rules.ZONE_LENGTH,
+        max_length=ZONE_LENGTH,
         blank=True,
         default="",
         validators=[check_zone],
@@ -64,9 +119,9 @@ class SavedView(models.Model):
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
-    page = models.CharField(max_length=rules.PAGE_LENGTH, validators=[RegexValidator(rules.PAGE)])
-    name = MaskedCharField(max_length=rules.NAME_LENGTH)
-    query = MaskedCharField(max_length=rules.QUERY_LENGTH, blank=True, default="", validators=[check_query])
+    page = models.CharField(max_length=PAGE_LENGTH, validators=[RegexValidator(PAGE)])
+    name = MaskedCharField(max_length=NAME_LENGTH)
+    query = MaskedCharField(max_length=QUERY_LENGTH, blank=True, default="", validators=[check_query])
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -89,7 +144,7 @@ class SavedView(models.Model):
         if not self.name.isprintable():
             raise ValidationError({"name": "A name holds no control characters."})
         try:
-            self.query = rules.clean_query(self.query)
+            self.query = clean_query(self.query)
         except ValueError:
             pass  # `check_query` has said so beside the field
 
@@ -101,10 +156,8 @@ class ListChoice(models.Model):
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="list_choices")
-    page = models.CharField(max_length=rules.PAGE_LENGTH, validators=[RegexValidator(rules.PAGE)])
-    columns = models.CharField(
-        max_length=rules.COLUMNS_LENGTH, blank=True, default="", validators=[RegexValidator(rules.COLUMNS)]
-    )
+    page = models.CharField(max_length=PAGE_LENGTH, validators=[RegexValidator(PAGE)])
+    columns = models.CharField(max_length=COLUMNS_LENGTH, blank=True, default="", validators=[RegexValidator(COLUMNS)])
     size = models.PositiveSmallIntegerField()
 
     class Meta:

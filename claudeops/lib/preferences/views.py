@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from claudeops.lib.preferences import rules
+from claudeops.lib.preferences import models
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Preference
 
@@ -25,7 +25,7 @@ class PreferenceForm(forms.ModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        zones = [("", "The browser's own"), *((name, name.replace("_", " ")) for name in rules.zone_names())]
+        zones = [("", "The browser's own"), *((name, name.replace("_", " ")) for name in models.zone_names())]
         self.fields["time_zone"] = forms.ChoiceField(choices=zones, required=False, label="Time zone")
 
 

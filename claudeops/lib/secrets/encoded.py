@@ -8,9 +8,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from claudeops.lib.secrets.masking import PASSES, UNREADABLE, Found, find, label
+from claudeops.lib.secrets.masking import PASSES, UNREADABLE, Found, find, label, split_spans
 from claudeops.lib.secrets.prefilter import may_hold
-from claudeops.lib.secrets.split import split_spans
 
 LITERAL = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 OPENED = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?')

@@ -22,8 +22,8 @@ from memories.lifecycle.projects import find_project
 from memories.management import arguments
 from memories.management.commands.memory import Command as MemoryCommand
 from memories.management.commands.memory import _memory as memory_of
-from sessions_app.credit.relevance import adjust_relevance
-from sessions_app.learning.lessons import learn
+from sessions_app.credit.outcome import adjust_relevance
+from sessions_app.learning import learn
 from sessions_app.models import Agent, Session
 from sessions_app.runner.prompt import Selected, selected_for
 from sessions_app.trace import report, trace

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user
-from claudeops.lib.whole_file import whole_file
-from claudeops.lib.word_diff import GONE, NEW, Piece
+from claudeops.lib.diff import GONE, NEW, Piece
+from claudeops.lib.files import whole_file
 from memories.exchange.packs import LARGEST, Difference, Pack, apply_pack, difference, make_pack, read_pack
 from memories.lifecycle.projects import find_project
 

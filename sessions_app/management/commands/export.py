@@ -9,7 +9,7 @@ from typing import Any
 
 from claudeops.lib import times
 from claudeops.lib.cli import Refusal, Result, Verb, VerbCommand
-from claudeops.lib.whole_file import whole_file
+from claudeops.lib.files import whole_file
 from memories.lifecycle.projects import find_project
 from sessions_app.queries.training import training_lines
 

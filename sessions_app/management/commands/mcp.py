@@ -30,8 +30,8 @@ class Command(BaseCommand):
         parser.add_argument("--read-only", action="store_true", help="leave out remember and log_event")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        from sessions_app.mcp.scope import access_for
         from sessions_app.mcp.server import build  # imports the mcp package, which takes a second
+        from sessions_app.mcp.tools import access_for
 
         try:
             access = access_for(

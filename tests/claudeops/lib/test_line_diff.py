@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudeops.lib.line_diff import DiffLine, line_diff
+from claudeops.lib.diff import DiffLine, line_diff
 
 LINES = st.lists(st.sampled_from(["a", "b", "c d", "c e", ""]), max_size=20).map("\n".join)
 

@@ -7,8 +7,7 @@ import logging
 import pytest
 from django.db.models import CharField, TextField, Value
 
-from claudeops.lib.masked_fields import MaskedCharField
-from claudeops.lib.masked_logs import MaskSecrets
+from claudeops.lib.masked import MaskedCharField, MaskSecrets
 from memories.models import Memory, MemoryChange
 from sessions_app.models import Event, ServiceCheck
 from tests.support.factories import EventFactory, MemoryFactory, SessionFactory

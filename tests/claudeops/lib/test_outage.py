@@ -11,7 +11,7 @@ import pytest
 from django.db import DatabaseError, Error, IntegrityError, connection, transaction
 
 from claudeops.lib import outage
-from claudeops.lib.masked_logs import MaskSecrets
+from claudeops.lib.masked import MaskSecrets
 from sessions_app.models import Session
 from tests.support.outages import connected, fill_database
 

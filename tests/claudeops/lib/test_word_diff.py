@@ -1,4 +1,4 @@
-"""What differs between two texts: `claudeops/lib/word_diff.py`. No database."""
+"""What differs between two texts: `claudeops/lib/diff.py`. No database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudeops.lib.word_diff import MOST, word_diff
+from claudeops.lib.diff import MOST_WORDS, word_diff
 
 texts = st.text(st.sampled_from("ab 1.,é\n"), max_size=40)
 
@@ -41,5 +41,5 @@ def test_words_not_letters_are_compared(before, after, expected):
 
 
 def test_what_is_too_long_to_compare_is_shown_as_replaced():
-    long = "a " * MOST
+    long = "a " * MOST_WORDS
     assert [piece.kind for piece in word_diff(long, long + "b")] == ["gone", "new"]

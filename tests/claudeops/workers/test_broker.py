@@ -1,4 +1,4 @@
-"""claudeops.workers.broker: whose tasks a queue takes, in which order, and each of them once."""
+"""claudeops.workers.worker: whose tasks a queue takes, in which order, and each of them once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.utils import timezone
 from django_q.brokers import get_broker
 from django_q.models import OrmQ
 
-from claudeops.workers.broker import HostBroker
+from claudeops.workers.worker import HostBroker
 from sessions_app.models import Status, WorkerHeartbeat
 from sessions_app.queue import tasks
 from tests.support.factories import SessionFactory
@@ -97,7 +97,7 @@ def test_a_host_takes_no_more_wake_ups_at_once_than_it_has_workers(settings, mon
         put("sessions", payload)
     broker = HostBroker("sessions")
     assert take(broker) == ["a", "b"]
-    monkeypatch.setattr("claudeops.workers.broker.SETTLE", 0.0)  # both were taken up and have ended again
+    monkeypatch.setattr("claudeops.workers.worker.SETTLE", 0.0)  # both were taken up and have ended again
     assert take(broker) == ["c", "d"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth import authenticate, get_user_model
 from django.http import HttpRequest
 
-from claudeops.workers.first_account import first_account
+from claudeops.workers.up import first_account
 
 pytestmark = pytest.mark.django_db
 

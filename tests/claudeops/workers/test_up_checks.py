@@ -11,8 +11,7 @@ import pytest
 
 from claudeops.lib.cli import Refusal
 from claudeops.workers import up
-from claudeops.workers.first_account import FirstSignIn
-from claudeops.workers.up import Missing, welcome
+from claudeops.workers.up import FirstSignIn, Missing, welcome
 from sessions_app.demo.setup import ANSWERS
 
 SIGN_IN = FirstSignIn("operator", "hF3-a-word", Path("/data/first-sign-in.txt"))

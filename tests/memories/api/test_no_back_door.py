@@ -13,7 +13,7 @@ from memories.errors import MemoryNotFound, TextHeld
 from memories.lifecycle import verbs
 from memories.models import Change, Memory, MemoryChange, Verdict
 from sessions_app.mcp import tools
-from sessions_app.mcp.scope import access_for
+from sessions_app.mcp.tools import access_for
 from tests.support.api_callers import bearer, problem
 from tests.support.factories import MemoryFactory
 

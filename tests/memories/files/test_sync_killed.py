@@ -25,7 +25,7 @@ from memories.files.sync import sync_file
 from memories.models import Project
 sync_file(Project.objects.get(), "research")
 """
-STORE, FILE = "memories.store", "claudeops.lib.whole_file"
+STORE, FILE = "memories.store", "claudeops.lib.files"
 SYNCED, TAKEN = "memories.files.sync", "memories.files.take_in"
 
 

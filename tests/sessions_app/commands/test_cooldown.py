@@ -9,7 +9,7 @@ import pytest
 from django.core.management import call_command
 
 from sessions_app.models import CooldownClearance
-from sessions_app.runner.remediations import remediations_in
+from sessions_app.runner.shell import remediations_in
 from tests.support.factories import CooldownActionFactory
 
 pytestmark = pytest.mark.django_db

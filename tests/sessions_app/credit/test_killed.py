@@ -20,7 +20,7 @@ from tests.support.thorough import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-CLOSE, CREDIT, LEARN = "sessions_app.runner.run", "sessions_app.credit.outcome", "sessions_app.learning.lessons"
+CLOSE, CREDIT, LEARN = "sessions_app.runner.run", "sessions_app.credit.outcome", "sessions_app.learning"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from memories.lifecycle import verbs
 from memories.lifecycle.credit import Outcomes, base_rate, learned
 from memories.models import Memory, MemoryChange
 from sessions_app import tasks
-from sessions_app.credit.relevance import adjust_relevance
+from sessions_app.credit.outcome import adjust_relevance
 from sessions_app.models import How, UsedMemory
 from tests.support.factories import MemoryFactory, ProjectFactory, SessionFactory
 

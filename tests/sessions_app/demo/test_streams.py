@@ -13,8 +13,8 @@ import pytest
 from memories.capture.markers import memory_from_key, memory_markers
 from sessions_app.demo.setup import AGENTS
 from sessions_app.replay.pick import PACKAGE
+from sessions_app.runner.command import RESPONSE_SCHEMA
 from sessions_app.runner.markers import markers
-from sessions_app.runner.schema import RESPONSE_SCHEMA
 
 RECORDED = Path(__file__).parents[2] / "data" / "streams"
 STREAMS = PACKAGE / "demo" / "streams"

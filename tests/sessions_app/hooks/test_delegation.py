@@ -12,7 +12,7 @@ from django_q.models import OrmQ
 from memories.files.instructions import BRIEFING
 from memories.models import AgentCapture, AgentFile, AgentFileEntry, Memory, Project
 from sessions_app import tasks
-from sessions_app.hooks.transcript import UNREAD
+from sessions_app.hooks.observing import UNREAD
 from sessions_app.models import HookReceipt
 from tests.support.factories import MemoryFactory
 from tests.support.streams import init, line

@@ -16,7 +16,7 @@ from memories.access import add_token, revoke_token
 from memories.models import ApiToken
 from sessions_app import tasks
 from sessions_app.hooks import callers, heard
-from sessions_app.hooks.answers import HANDLERS, LATER, HookAnswer
+from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer
 from sessions_app.models import HookHeard, Session, Status
 from sessions_app.runner.agent_hooks import hook_token
 from tests.support.factories import CooldownActionFactory, ProjectFactory, SessionFactory

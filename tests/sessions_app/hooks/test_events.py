@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sessions_app.errors import InvalidHook, UnknownHook
-from sessions_app.hooks.answers import HookAnswer, document
-from sessions_app.hooks.events import Payload, known, parse
+from sessions_app.hooks.events import HookAnswer, Payload, document, known, parse
 
 GIVEN = {"session_id": "s-1", "hook_event_name": "SubagentStart", "cwd": "/srv/app", "agent_type": "research"}
 

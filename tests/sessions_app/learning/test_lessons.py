@@ -16,7 +16,7 @@ from django_q.models import OrmQ
 from memories.lifecycle import verbs
 from memories.models import Change, Memory, MemoryChange
 from sessions_app import tasks
-from sessions_app.learning.lessons import learn
+from sessions_app.learning import learn
 from sessions_app.models import FollowsAs, LogEntry, LogKind, Session, Status, Trigger
 from sessions_app.runner import run
 from tests.sessions_app.runner.test_ingest import a_session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.learning.rules import LONGEST, MOST_LESSONS, Run, Step, lessons, plain, step_of
+from sessions_app.learning import LONGEST, MOST_LESSONS, Run, Step, lessons, plain, step_of
 
 PYTEST = Step("Bash pytest -q", "")
 ERROR = "ModuleNotFoundError: No module named 'yaml'"

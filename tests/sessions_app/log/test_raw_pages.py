@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from sessions_app.log.raw_pages import MARGIN, PAGE_BYTES, raw_page
+from sessions_app.log.entries import MARGIN, PAGE_BYTES, raw_page
 from tests.support.credentials import sentences
 
 GITHUB = next(value for value in sentences() if value.startswith("gh" + "p_"))

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from claudeops.lib.charts.timeline import Call, Turn
 from sessions_app.log import timeline as module
-from sessions_app.log.counts import counts_of
+from sessions_app.log.entries import counts_of
 from sessions_app.log.timeline import latest_calls, timeline_of
 from sessions_app.models import LogEntry, LogKind, Session, Status
 from tests.support.factories import SessionFactory

@@ -8,7 +8,7 @@ from django.conf import settings
 from memories import store
 from memories.access import Access
 from sessions_app.mcp import tools
-from sessions_app.mcp.scope import access_for
+from sessions_app.mcp.tools import access_for
 from sessions_app.models import Injected, LogEntry, Session
 from tests.sessions_app.runner.test_ingest_exposure import COPIED, NOISE, a_session, feed, log_of
 from tests.sessions_app.runner.test_reading import answer, call

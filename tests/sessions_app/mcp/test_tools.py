@@ -12,8 +12,8 @@ from memories.recall.service import Question, ask
 from memories.taxonomy import OPS, PROJECT
 from sessions_app.errors import AgentNotFound, InvalidSession, SessionNotFound
 from sessions_app.mcp import tools
-from sessions_app.mcp.scope import access_for
 from sessions_app.mcp.server import Category
+from sessions_app.mcp.tools import access_for
 from sessions_app.models import Event
 from sessions_app.runner.markers import EventMarker
 from tests.support.factories import AgentFactory, CooldownActionFactory, MemoryFactory, ProjectFactory, SessionFactory

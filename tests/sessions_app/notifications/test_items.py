@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.notifications.items import FORMS, GITHUB, JSON, LONGEST_TITLE, TODOIST, Item, compose, title_of
+from sessions_app.notifications import FORMS, GITHUB, JSON, LONGEST_TITLE, TODOIST, Item, compose, title_of
 
 ITEM = Item(
     pk=7,

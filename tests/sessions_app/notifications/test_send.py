@@ -11,8 +11,7 @@ import pytest
 from django.utils import timezone
 
 from memories.models import Proposal, ProposalState, TelemetryRecord, Tier
-from sessions_app.notifications import Sent, send_due
-from sessions_app.notifications.send import AGAIN_AFTER, CLAIM
+from sessions_app.notifications import AGAIN_AFTER, CLAIM, Sent, send_due
 from tests.support.factories import MemoryFileFactory, ProposalFactory
 from tests.support.processes import killed
 
@@ -101,7 +100,7 @@ def test_a_server_that_is_away_is_said(waiting, settings):
 def test_a_worker_that_is_killed_before_it_is_noted_sends_the_item_again(tasks, waiting, settings):
     work = "from sessions_app.notifications import send_due\nsend_due()"
     more = {"CLAUDEOPS_TASK_WEBHOOK": tasks.url}
-    killed(work, "return", "sessions_app.notifications.send", "_send", more=more)
+    killed(work, "return", "sessions_app.notifications", "_send", more=more)
     assert send_due() == Sent(0)
     assert send_due(at=timezone.now() + CLAIM) == Sent(1)
     assert len(tasks.got) == 2

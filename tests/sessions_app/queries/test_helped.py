@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.models import Injected, ServiceCheck, Status, Trigger
-from sessions_app.queries import about_service, helped
-from sessions_app.queries.about_service import about
+from sessions_app.queries import failures, helped
+from sessions_app.queries.failures import about
 from sessions_app.queries.helped import ENDED, FEWEST, Run, compare
 from tests.memories.people import signed_in
 from tests.support.factories import CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
@@ -99,7 +99,7 @@ def test_a_session_is_about_a_service_by_its_events_checks_remediations_and_memo
 
 @pytest.mark.django_db
 def test_of_a_busy_service_a_shorter_time_is_looked_at_for_every_kind(monkeypatch):
-    monkeypatch.setattr(about_service, "ROWS", 3)
+    monkeypatch.setattr(failures, "ROWS", 3)
     for days in (1, 2, 3, 4):
         EventFactory(service="jellyfin", created_at=NOW - timedelta(days=days))
     old = CooldownActionFactory(service="jellyfin", created_at=NOW - timedelta(days=10))
@@ -112,7 +112,7 @@ def test_of_a_busy_service_a_shorter_time_is_looked_at_for_every_kind(monkeypatc
 
 @pytest.mark.django_db
 def test_at_most_so_many_sessions_are_compared_the_latest(monkeypatch):
-    monkeypatch.setattr(about_service, "MOST", 2)
+    monkeypatch.setattr(failures, "MOST", 2)
     events = [EventFactory(service="jellyfin", created_at=NOW - timedelta(days=days)) for days in (9, 5, 1)]
     found = about("jellyfin", since=SINCE)
     assert found.sessions == {event.session_id for event in events[1:]}

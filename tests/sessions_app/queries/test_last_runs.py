@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from sessions_app.models import Session, Status
-from sessions_app.queries.last_runs import last_runs
+from sessions_app.queries.usual import last_runs
 from sessions_app.web.strips import strip_of
 from tests.support.factories import AgentFactory, SessionFactory
 

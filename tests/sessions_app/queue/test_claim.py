@@ -11,7 +11,7 @@ from django.db import connection
 
 from sessions_app import queue
 from sessions_app.models import Session, Status
-from sessions_app.queue.admission import Rules
+from sessions_app.queue.dispatch import Rules
 from sessions_app.runner.launch import command_of
 from sessions_app.runner.run import close
 from tests.sessions_app.queue.support import AT, snapshot

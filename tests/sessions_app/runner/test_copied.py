@@ -14,7 +14,7 @@ from memories.observe.turns import TurnKind
 from sessions_app.models import CooldownAction, Event, KnownRecord, LogEntry, Session, Trigger
 from sessions_app.runner import copied, ingest
 from sessions_app.runner.importer import import_log
-from sessions_app.transcripts import arrivals, cutting
+from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.arrivals import Named, take_in
 from sessions_app.transcripts.turns import turns_of
 from tests.support.factories import SessionFactory
@@ -227,7 +227,7 @@ def test_a_fork_that_arrives_first_is_observed_and_of_the_original_its_own_end(t
 
 
 def test_two_transcripts_at_once_are_observed_once(tmp_path, monkeypatch):
-    cut, others = cutting.cut, [history(FIRST)]
+    cut, others = arrivals.cut, [history(FIRST)]
 
     def meanwhile(*given: Any, **more: Any) -> Any:  # the other one arrives between the look and the write
         parts = cut(*given, **more)

@@ -14,7 +14,7 @@ from memories.models import Recalled, Source
 from sessions_app.models import Injected, Session, Status, Trigger
 from sessions_app.runner import ingest as module
 from sessions_app.runner.ingest import ingest, load_state
-from sessions_app.runner.reader import line_at
+from sessions_app.runner.raw_log import line_at
 from tests.sessions_app.runner.test_reading import answer, call
 from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
 from tests.support.streams import init, line, result, text
@@ -112,7 +112,7 @@ def test_a_task_from_outside_is_outside_text(said):
 def test_lines_that_could_not_be_read_expose(said, monkeypatch):
     feed(a_session(), "no json\n", text(OWN))
     assert told(said) == ("outside", ("unread lines",))
-    monkeypatch.setattr("sessions_app.runner.reader.MAX_LINE", 2000)
+    monkeypatch.setattr("sessions_app.runner.raw_log.MAX_LINE", 2000)
     feed(a_session(), text("x" * 5000), text("[MEMORY:timing:db] Takes ten seconds"))
     assert told(said) == ("outside", ("unread lines",))
 
@@ -197,7 +197,7 @@ def test_a_line_is_read_again_at_its_offset(tmp_path, monkeypatch):
     path.write_bytes(b"one\ntwo\nthree")
     assert [line_at(path, at) for at in (0, 4, 8, 99)] == [b"one\n", b"two\n", b"three", b""]
     assert line_at(tmp_path / "none", 0) is None
-    monkeypatch.setattr("sessions_app.runner.reader.MAX_LINE", 2)
+    monkeypatch.setattr("sessions_app.runner.raw_log.MAX_LINE", 2)
     assert line_at(path, 0) is None
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from sessions_app.models import LogEntry, Session
+from sessions_app.runner.exposure import MOST_CALLS
 from sessions_app.runner.ingest import ingest
-from sessions_app.runner.reading import MOST_CALLS
 from tests.sessions_app.runner.test_ingest import STREAMS, a_session, feed, log_of
 from tests.support.streams import init, line, result
 

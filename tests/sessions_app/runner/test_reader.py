@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.runner import reader
-from sessions_app.runner.reader import complete_lines
+from sessions_app.runner import raw_log
+from sessions_app.runner.raw_log import complete_lines
 
 
 def lines(path, offset=0, **options):
@@ -27,7 +27,7 @@ def test_the_last_line_waits_for_its_end_until_the_process_has_ended(tmp_path):
 
 
 def test_a_line_that_is_too_long_is_passed_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(reader, "MAX_LINE", 8)
+    monkeypatch.setattr(raw_log, "MAX_LINE", 8)
     log = tmp_path / "log"
     log.write_bytes(b"x" * 20 + b"\nok\n" + b"y" * 9)
     assert lines(log) == [(0, 21, None), (21, 24, b"ok\n")]

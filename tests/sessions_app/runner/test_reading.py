@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.runner import stream
+from sessions_app.runner.exposure import MORE, MOST_CALLS, MOST_RESULTS, MOST_SOURCES, Reading, begun
 from sessions_app.runner.projection import Batch, State, project
-from sessions_app.runner.reading import MORE, MOST_CALLS, MOST_RESULTS, MOST_SOURCES, Reading, begun
 from tests.support import streams
 
 NOW = streams.START

@@ -6,7 +6,7 @@ import pytest
 
 from claudeops.lib.prices import Tokens
 from sessions_app.runner.accept import MOST_DOLLARS, MOST_TURNS
-from sessions_app.runner.spending import OPEN, Spending
+from sessions_app.runner.outcome import OPEN, Spending
 from sessions_app.runner.stream import Message, Result
 
 SONNET = "claude-sonnet-5-5"  # $2 and $10 for a million tokens

@@ -9,7 +9,7 @@ from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.schedule.words import DAYS, cron_in_words, interval_in_words
+from sessions_app.schedule import DAYS, cron_in_words, interval_in_words
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from django_q.models import OrmQ
 
 from memories.models import ArrivedBy, Stage, StageState, Transcript, TranscriptPart
 from sessions_app.models import Session, TranscriptFolder, Trigger
-from sessions_app.transcripts import cutting
+from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.arrivals import Named, Outcome, see, take_in
 from sessions_app.transcripts.files import known_place
 from tests.support.factories import ProjectFactory, SessionFactory
@@ -171,7 +171,7 @@ def test_a_long_transcript_becomes_parts_of_bounded_size(tmp_path):
     found = by_command(path)
     assert len(found.parts) == len(parts()) > 2
     assert parts()[0][1] == 0 and parts()[-1][2] == path.stat().st_size
-    assert all(end - start < cutting.MOST * 1.2 for _, start, end in parts())
+    assert all(end - start < arrivals.MOST * 1.2 for _, start, end in parts())
     assert found.characters == pytest.approx(200_000, rel=0.05)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.transcripts.cutting import Piece, cut
+from sessions_app.transcripts.arrivals import Piece, cut
 
 lines = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 30), st.booleans()), max_size=40)
 

@@ -7,7 +7,7 @@ import pytest
 from memories.models import ArrivedBy, Recalled, TranscriptPart
 from memories.observe.turns import TurnKind
 from sessions_app.models import TASK_TEXT, HookReceipt, Injected, InjectionReceipt, Trigger
-from sessions_app.transcripts import cutting
+from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.arrivals import Named, see, take_in
 from sessions_app.transcripts.turns import repeats, turns_of
 from tests.support import streams
@@ -79,7 +79,7 @@ def test_the_parts_of_a_long_transcript_hold_each_turn_once(tmp_path):
     take_in(write(tmp_path, *lines), Named(ArrivedBy.COMMAND))
     found = [turn.number for part in TranscriptPart.objects.order_by("number") for turn in turns_of(part).turns]
     assert found == list(range(1, 11))
-    assert TranscriptPart.objects.count() > 200_000 / cutting.MOST
+    assert TranscriptPart.objects.count() > 200_000 / arrivals.MOST
 
 
 def test_credentials_do_not_leave_the_reader(tmp_path):

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessions_app.log import entries
-from sessions_app.log.entries import AROUND, PAGE
-from sessions_app.log.raw_pages import PAGE_BYTES
+from sessions_app.log.entries import AROUND, PAGE, PAGE_BYTES
 from sessions_app.models import LogEntry, Session, Status
 from sessions_app.web.log import MOST_PASSED
 from tests.sessions_app.people import HTMX, person

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudeops.lib.preferences import rules
+from claudeops.lib.preferences import models
 
 
 def test_a_zone_is_an_iana_name_and_no_file():
-    assert str(rules.zone("Europe/Berlin")) == "Europe/Berlin"
-    assert str(rules.zone("UTC")) == "UTC"
-    names = rules.zone_names()
+    assert str(models.zone("Europe/Berlin")) == "Europe/Berlin"
+    assert str(models.zone("UTC")) == "UTC"
+    names = models.zone_names()
     assert len(names) > 400
     assert not any(name.startswith(("posix/", "right/")) for name in names)
     for wrong in (
@@ -27,7 +27,7 @@ def test_a_zone_is_an_iana_name_and_no_file():
         "Europe/",
         "x" * 500,
     ):
-        assert rules.zone(wrong) is None
+        assert models.zone(wrong) is None
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_zone_is_an_iana_name_and_no_file():
     ],
 )
 def test_a_query_is_stored_in_one_form(given, stored):
-    assert rules.clean_query(given) == stored
+    assert models.clean_query(given) == stored
 
 
 def test_what_is_no_query_of_a_list_is_refused(subtests):
@@ -57,15 +57,15 @@ def test_what_is_no_query_of_a_list_is_refused(subtests):
         "<b>=1",
     ]:
         with subtests.test(str(wrong)), pytest.raises(ValueError, match=r"\.$"):
-            rules.clean_query(wrong)
+            models.clean_query(wrong)
 
 
 @given(st.lists(st.tuples(st.from_regex(r"\A[a-z][a-z_]{0,9}\Z"), st.text(max_size=30)), max_size=8))
 def test_any_text_that_is_taken_comes_back_as_it_was(fields):
     try:
-        stored = rules.clean_query(urlencode(fields))
+        stored = models.clean_query(urlencode(fields))
     except ValueError:
         assert any(not char.isprintable() for _, value in fields for char in value)
         return
     assert parse_qsl(stored) == [(name, value) for name, value in fields if value]
-    assert rules.clean_query(stored) == stored
+    assert models.clean_query(stored) == stored

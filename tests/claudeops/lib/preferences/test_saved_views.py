@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import ValidationError
 
-from claudeops.lib.preferences import saved_views
+from claudeops.lib.preferences import chosen
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Preference, SavedView, Theme
 
@@ -35,15 +35,15 @@ def test_a_preference_is_stored_once_it_is_chosen(person, django_user_model, dja
 
 def test_views_are_a_persons_own(person, django_user_model, monkeypatch):
     other = django_user_model.objects.create_user("day-shift", is_staff=True)
-    view = saved_views.save_view(person, "sessions", "  Failed   last night ", "?status=failed&agent=")
+    view = chosen.save_view(person, "sessions", "  Failed   last night ", "?status=failed&agent=")
     assert (view.name, view.query) == ("Failed last night", "status=failed")
-    saved_views.save_view(person, "sessions", "Failed last night", "status=lost")  # the same name: the same view
-    saved_views.save_view(person, "memories", "Failed last night", "")
-    saved_views.save_view(other, "sessions", "Failed last night", "")
-    assert [one.query for one in saved_views.views_of(person, "sessions")] == ["status=lost"]
-    assert saved_views.remove_view(other, view.pk) is None
-    assert saved_views.remove_view(person, view.pk).name == "Failed last night"
-    assert saved_views.views_of(person, "sessions") == []
+    chosen.save_view(person, "sessions", "Failed last night", "status=lost")  # the same name: the same view
+    chosen.save_view(person, "memories", "Failed last night", "")
+    chosen.save_view(other, "sessions", "Failed last night", "")
+    assert [one.query for one in chosen.views_of(person, "sessions")] == ["status=lost"]
+    assert chosen.remove_view(other, view.pk) is None
+    assert chosen.remove_view(person, view.pk).name == "Failed last night"
+    assert chosen.views_of(person, "sessions") == []
     for page, name, query in (
         ("sessions", "", "a=b"),
         ("sessions", "x" * 61, "a=b"),
@@ -52,9 +52,9 @@ def test_views_are_a_persons_own(person, django_user_model, monkeypatch):
         ("https://evil.example", "Away", "a=b"),
     ):
         with pytest.raises(ValidationError):
-            saved_views.save_view(person, page, name, query)
-    monkeypatch.setattr(saved_views, "MOST", 1)
-    saved_views.save_view(person, "events", "One", "")
+            chosen.save_view(person, page, name, query)
+    monkeypatch.setattr(chosen, "MOST", 1)
+    chosen.save_view(person, "events", "One", "")
     with pytest.raises(ValidationError, match="Remove one first"):
-        saved_views.save_view(person, "events", "Two", "")
+        chosen.save_view(person, "events", "Two", "")
     assert SavedView.objects.count() == 3

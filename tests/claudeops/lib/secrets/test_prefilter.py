@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from claudeops.lib.secrets import masking, prefilter
+from claudeops.lib.secrets.prefilter import is_sign, skeleton
 from claudeops.lib.secrets.rules import INSIDE, RULES, spans
-from claudeops.lib.secrets.skeleton import is_sign, skeleton
 from tests.claudeops.lib.secrets.honest_logs import honest_lines
 from tests.support.credentials import sentences
 

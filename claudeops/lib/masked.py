@@ -1,15 +1,20 @@
-"""Model fields that mask credentials whenever a value is saved: the last step before the database, whoever writes.
+"""Mask credentials where text is stored, logged or shown: model fields, a filter of logging, a note to a person.
 
 They mask what `save()`, `update()` and the bulk methods write, not what a query looks for. Migrations see Django's own
 fields, because the columns are the same. The first save imports the masks: their patterns take long to compile,
 and most commands save nothing.
+
+A full disk or a locked database is no bug: such an exception is one sentence, not a traceback each time.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
+
+from claudeops.lib.secrets import mask_counted
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -52,3 +57,33 @@ class MaskedJSONField(Masked, models.JSONField):
         from claudeops.lib.secrets import mask_value
 
         return mask_value(value) if isinstance(value, str | list | tuple | dict) else value
+
+
+_FORMATTER = logging.Formatter()
+
+
+class MaskSecrets(logging.Filter):
+    """Mask the record's text before it is written. A record whose arguments do not fit its message is left as it is."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        from claudeops.lib import outage  # here: the settings are not yet read when logging is configured
+        from claudeops.lib.secrets import mask  # here: its patterns take long to compile
+
+        try:
+            record.msg, record.args = mask(record.getMessage()), None
+        except (TypeError, ValueError):  # the handler reports it
+            return True
+        if record.exc_info and not record.exc_text:
+            found = outage.named_in(record.exc_info[1])
+            record.exc_text = found.message if found else _FORMATTER.formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = mask(record.exc_text)
+        if record.stack_info:
+            record.stack_info = mask(record.stack_info)
+        return True
+
+
+def masked_note(*texts: str) -> str:
+    """Return a sentence with the kinds of credentials in `texts`, with a space before it; "" when there is none."""
+    kinds = sorted({kind for text in texts for kind in mask_counted(text)[1]})
+    return f" What looks like a credential was masked: {', '.join(kinds)}." if kinds else ""

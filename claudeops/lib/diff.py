@@ -1,14 +1,66 @@
-"""Compare two texts line by line, with the words that differ within changed lines. Pure."""
+"""Compare two texts line by line and word by word. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from claudeops.lib.word_diff import GONE, NEW, SAME, Piece, word_diff
+WORD = re.compile(r"\w+|[^\w\s]|\s+")
+MOST_WORDS = 3_000
+"""Most words, spaces and signs that are compared; a longer text is shown as replaced."""
 
-MOST = 4_000
+SAME, GONE, NEW = "same", "gone", "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text: `same` in both, `gone` from the first, or `new` in the second."""
+
+    kind: str
+    text: str
+
+
+def word_diff(before: str, after: str) -> list[Piece]:
+    """Return the pieces: those not gone spell `after`, those not new spell `before`."""
+    if before == after:
+        return [Piece(SAME, before)] if before else []
+    old, new = WORD.findall(before), WORD.findall(after)
+    if len(old) > MOST_WORDS or len(new) > MOST_WORDS:
+        return _pieces([(GONE, before), (NEW, after)])
+    found: list[tuple[str, str]] = []
+    for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if what == "equal":
+            found.append((SAME, "".join(old[a:b])))
+        else:
+            found += [(GONE, "".join(old[a:b])), (NEW, "".join(new[c:d]))]
+    return _pieces(_without_islands(found))
+
+
+def _without_islands(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Join changes that only a space separates: "a b" → "c d" is one change, not two."""
+    joined: list[tuple[str, str]] = []
+    for place, (kind, text) in enumerate(found):
+        lone = kind == SAME and text.isspace() and 0 < place < len(found) - 1
+        joined += [(GONE, text), (NEW, text)] if lone else [(kind, text)]
+    gone, new, merged = "", "", []
+    for kind, text in joined:
+        if kind == GONE:
+            gone += text
+        elif kind == NEW:
+            new += text
+        else:
+            merged += [(GONE, gone), (NEW, new), (SAME, text)]
+            gone = new = ""
+    return [*merged, (GONE, gone), (NEW, new)]
+
+
+def _pieces(found: list[tuple[str, str]]) -> list[Piece]:
+    return [Piece(kind, text) for kind, text in found if text]
+
+
+MOST_LINES = 4_000
 """Most lines of a text that are compared; of a longer one the rest is left out."""
 AROUND = 2
 """Equal lines that are shown before and after a difference."""
@@ -28,7 +80,7 @@ class DiffLine:
 
 def line_diff(before: str, after: str, *, around: int = AROUND) -> list[DiffLine]:
     """Return the lines that differ with `around` equal ones beside them; nothing for equal texts."""
-    old, new = before.splitlines()[:MOST], after.splitlines()[:MOST]
+    old, new = before.splitlines()[:MOST_LINES], after.splitlines()[:MOST_LINES]
     if old == new:
         return []
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
