@@ -81,7 +81,7 @@ def test_lists_of_a_project(sizes: list[int], smoke: bool, report: Report) -> No
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE memories")
-    caller, runs = bearer("read"), int(os.environ.get("BENCH_RUNS", "3" if smoke else "15"))
+    caller, runs = bearer("read"), int(os.environ.get("BENCH_RUNS", "1" if smoke else "15"))
     active = count - len(range(1, count, 10))
     asked = [
         *("", "?limit=500", f"?offset={active // 2}", f"?offset={active - 50}", f"?offset={active + 1}"),

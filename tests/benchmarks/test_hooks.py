@@ -239,19 +239,19 @@ def test_answering_hooks(report: Report, sizes: list[int], smoke: bool, tmp_path
     secrets = [add_token(f"laptop {number}", ["hook"], by="anna")[1] for number in range(TOKENS)]
     rows = []
     cwd = str(tmp_path / "part-0" / "src")
-    times = 3 if smoke else 40
+    times = 1 if smoke else 40
     for size in sizes:
         fill(size, tmp_path)
         with web_server() as (port, worker):
             for name, (event, fields) in CALLS.items():
                 for at_once in (1, AT_ONCE):
                     before = sum(worker.cpu_times()[:2])
-                    series = measured(port, secrets, event, fields, cwd, at_once, 3 if smoke else 200 // at_once)
+                    series = measured(port, secrets, event, fields, cwd, at_once, 2 if smoke else 200 // at_once)
                     each = (sum(worker.cpu_times()[:2]) - before) / len(series.seconds)
                     rows.append((name, f"{size:,}", str(at_once), ms(each), ms(series.median), ms(series.p95)))
             event, fields = CALLS["SubagentStart"]
             with writing():
-                series = measured(port, secrets, event, fields, cwd, 1, 3 if smoke else 200)
+                series = measured(port, secrets, event, fields, cwd, 1, 2 if smoke else 200)
             rows.append((BESIDE, f"{size:,}", "1", "-", ms(series.median), ms(series.p95)))
             for client in CLIENTS:
                 rows.append((f"SessionStart by {client}", f"{size:,}", *start(client, port, secrets, tmp_path, times)))

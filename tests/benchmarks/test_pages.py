@@ -58,7 +58,7 @@ PAGES = {
 
 @pytest.fixture(scope="module")
 def runs(smoke: bool) -> int:
-    return int(os.environ.get("BENCH_RUNS", "3" if smoke else "40"))
+    return int(os.environ.get("BENCH_RUNS", "1" if smoke else "40"))
 
 
 @pytest.fixture(autouse=True)

@@ -82,8 +82,8 @@ it. What a person can scroll to sideways is left out, and so is what only a scre
 ABORTED = re.compile(r"htmx:(?:sendAbort|afterRequest), ")
 """What htmx says of a poll whose element was replaced meanwhile. Of a request that failed it says more than this."""
 
-SCREENS = ((1440, 900, False), (1440, 900, True), (390, 844, False), (390, 844, True))
-"""Width, height, and whether dark: what a page is looked at on."""
+SCREENS = ((1440, 900, False), (1440, 900, True), (390, 844, False))
+"""Width, height, and whether dark: what a page is looked at on. Its colours do not depend on its width."""
 
 COLOURS = ("color-contrast", "link-in-text-block")
 """The rules of axe-core that look at colours: what remains to be asked where a page has only changed these."""

@@ -9,7 +9,7 @@ import pytest
 from memories.files.sync import sync_file
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, Memory, Project
-from tests.browser.conftest import COLOURS
+from tests.browser.conftest import COLOURS, SCREENS
 from tests.memories.files.conftest import Repository, learn, project, repository
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -20,7 +20,6 @@ LONG = "averyveryverylongword" * 4
 LOCKS = "If the repository is locked, wait"
 EDITED = "If the repository is locked, name the owner of the lock"
 OTHER = "If the repository is locked, try again at 06:10"
-SCREENS = [(1440, 900, False), (1440, 900, True), (390, 844, False), (390, 844, True)]
 HEADING = "## Recent Learnings (Max: 15 items)\n"
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from claudeops.lib import periods
 from sessions_app.models import Session, Status
 from tests.browser.conftest import axe_path
 from tests.support.factories import EventFactory, SessionFactory
@@ -138,7 +137,7 @@ def test_the_number_of_the_highest_bar_stands_above_it(operators_window, hours):
         assert min(found) >= 0, (path, found)
 
 
-@pytest.mark.parametrize("path", ["/", *(f"/?range={name}" for name in list(periods.RANGES)[1:]), "/sessions"])
+@pytest.mark.parametrize("path", ["/", "/?range=90d", "/sessions"])
 def test_charts_fit_and_are_accessible(operators_window, hours, path):
     script = axe_path()
     one = operators_window()

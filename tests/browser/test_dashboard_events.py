@@ -111,7 +111,7 @@ def test_a_cooldown_is_cleared_in_place_while_a_reason_is_typed_for_another(oper
     assert CooldownClearance.objects.get().by == "operator"
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1440, False), (1440, True), (360, False), (360, True)])
+@pytest.mark.parametrize(("width", "dark"), [(1440, True), (360, False)])
 def test_both_pages_fit_and_have_no_barriers(operators_window, axe, album, width, dark):
     for n in range(9):
         EventFactory(level=["info", "warning", "critical"][n % 3], service="caddy", message="It takes long. " * (n + 1))
