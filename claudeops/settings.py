@@ -1,135 +1,322 @@
-"""Django's settings. Values from the environment are read by `claudeops.env`."""
+"""Django's settings. Each environment variable is declared here, once: name, kind of value, default, what it is for.
+
+`python -m tests.support.references` writes docs/settings.md from the declarations.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
+import socket
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import environ
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from claudeops.env import BASE_DIR, OBSERVE, read, tool_rules
+from claudeops.env import (
+    BASE_DIR,
+    boolean,
+    budgets,
+    folder,
+    hook_sets,
+    markdown_file,
+    names,
+    number,
+    one_of,
+    read,
+    text,
+    time_zone,
+    tool_rules,
+    web_address,
+    whole,
+)
 from claudeops.secret import secret_key
 
-DEBUG: bool = read("DEBUG")
-CLAUDEOPS_DATA_DIR = read("CLAUDEOPS_DATA_DIR")
-SECRET_KEY: str = read("SECRET_KEY") or secret_key(CLAUDEOPS_DATA_DIR)
-ALLOWED_HOSTS: list[str] = read("ALLOWED_HOSTS")
-CSRF_TRUSTED_ORIGINS: list[str] = read("CSRF_TRUSTED_ORIGINS")
-CLAUDEOPS_TRUSTED_PROXIES: int = read("CLAUDEOPS_TRUSTED_PROXIES")
+# == What Django itself reads ==
+SECRET_KEY: str = read("SECRET_KEY", text, "", "made once, kept in the data folder")
+"""Signs cookies and queued tasks. `SECRET_KEY_FILE` names a file instead."""
+DEBUG = read("DEBUG", boolean, False)
+"""Django's debug pages. Never in production."""
+ALLOWED_HOSTS = read("ALLOWED_HOSTS", names, ["localhost", "127.0.0.1", "[::1]"])
+"""Host names the web server answers to."""
+CSRF_TRUSTED_ORIGINS = read("CSRF_TRUSTED_ORIGINS", names, [])
+"""Origins (https://ops.example.org) whose forms are accepted behind a proxy."""
+database_url = read("DATABASE_URL", text, "", "a SQLite file in the data folder")
+"""`postgres://user:password@host/name`, or `sqlite:////path/to/file`."""
 
-# claudeops's own settings, by the names of the environment variables (README has the tables).
-CLAUDEOPS_HOST: str = read("CLAUDEOPS_HOST")
-CLAUDEOPS_PLAIN_HTTP: bool = read("CLAUDEOPS_PLAIN_HTTP")
-CLAUDEOPS_DEMO: bool = read("CLAUDEOPS_DEMO")
-CLAUDEOPS_WORKERS: int = read("CLAUDEOPS_WORKERS")
-CLAUDEOPS_SESSION_WORKERS: int = read("CLAUDEOPS_SESSION_WORKERS")
-CLAUDEOPS_LOG_ENTRY_DAYS: int = read("CLAUDEOPS_LOG_ENTRY_DAYS")
-CLAUDEOPS_TELEMETRY_DAYS: int = read("CLAUDEOPS_TELEMETRY_DAYS")
-CLAUDEOPS_METRICS_TOKEN: str = read("CLAUDEOPS_METRICS_TOKEN")
-CLAUDEOPS_OTLP_ENDPOINT: str = read("CLAUDEOPS_OTLP_ENDPOINT")
-CLAUDEOPS_OTLP_CONTENT: bool = read("CLAUDEOPS_OTLP_CONTENT")
-CLAUDEOPS_BACKUP_DAILY: bool = read("CLAUDEOPS_BACKUP_DAILY")
-CLAUDEOPS_BACKUP_KEEP: int = read("CLAUDEOPS_BACKUP_KEEP")
-CLAUDEOPS_BACKUP_DIR = read("CLAUDEOPS_BACKUP_DIR")
-CLAUDEOPS_CLAUDE_BIN: str = read("CLAUDEOPS_CLAUDE_BIN") or read("CLAUDE_BIN") or "claude"
-CLAUDEOPS_CLAUDE_HOME: str = read("CLAUDEOPS_CLAUDE_HOME")
-CLAUDEOPS_WORK_DIR: str = read("CLAUDEOPS_WORK_DIR") or str(CLAUDEOPS_DATA_DIR / "work")
-CLAUDEOPS_PASS_ENV: list[str] = read("CLAUDEOPS_PASS_ENV")
-CLAUDEOPS_TIER1_MODEL: str = read("CLAUDEOPS_TIER1_MODEL")
-CLAUDEOPS_TIER2_MODEL: str = read("CLAUDEOPS_TIER2_MODEL")
-CLAUDEOPS_TIER3_MODEL: str = read("CLAUDEOPS_TIER3_MODEL")
-CLAUDEOPS_ALERT_AGENT: str = read("CLAUDEOPS_ALERT_AGENT")
-CLAUDEOPS_MAX_TIER: int = read("CLAUDEOPS_MAX_TIER")
-CLAUDEOPS_ALLOWED_TOOLS: list[str] = read("CLAUDEOPS_ALLOWED_TOOLS")
-CLAUDEOPS_OBSERVE_TOOLS: list[str] = tool_rules.parse(OBSERVE)  # what a dry run may use
-CLAUDEOPS_DISALLOWED_TOOLS: list[str] = read("CLAUDEOPS_DISALLOWED_TOOLS")
-CLAUDEOPS_ADJUST_RELEVANCE: bool = read("CLAUDEOPS_ADJUST_RELEVANCE")
-CLAUDEOPS_DRY_RUN: bool = read("CLAUDEOPS_DRY_RUN")
-CLAUDEOPS_AGENT_MCP: bool = read("CLAUDEOPS_AGENT_MCP")
-CLAUDEOPS_HOOK_URL: str = read("CLAUDEOPS_HOOK_URL")
-CLAUDEOPS_SESSION_HOOKS: list[str] = read("CLAUDEOPS_SESSION_HOOKS")
-CLAUDEOPS_INTERVAL: int = read("CLAUDEOPS_INTERVAL")
-CLAUDEOPS_SESSION_TIMEOUT: int = read("CLAUDEOPS_SESSION_TIMEOUT")
-CLAUDEOPS_STOP_GRACE: int = read("CLAUDEOPS_STOP_GRACE")
-CLAUDEOPS_MAX_TURNS: int = read("CLAUDEOPS_MAX_TURNS")
-CLAUDEOPS_MAX_BUDGET_USD: float = read("CLAUDEOPS_MAX_BUDGET_USD")
-CLAUDEOPS_DAILY_BUDGET_USD: float = read("CLAUDEOPS_DAILY_BUDGET_USD")
-CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS: bool = read("CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS")
-CLAUDEOPS_INCLUDE_SUBAGENTS: bool = read("CLAUDEOPS_INCLUDE_SUBAGENTS")
-CLAUDEOPS_TRUSTED_MCP_SERVERS: list[str] = read("CLAUDEOPS_TRUSTED_MCP_SERVERS")
-CLAUDEOPS_HOUSE_TOOLS: list[str] = read("CLAUDEOPS_HOUSE_TOOLS")
-CLAUDEOPS_HOUSE_COMMANDS: list[str] = read("CLAUDEOPS_HOUSE_COMMANDS")
-CLAUDEOPS_OUTSIDE_COMMANDS: list[str] = read("CLAUDEOPS_OUTSIDE_COMMANDS")
-CLAUDEOPS_OUTSIDE_PATHS: list[str] = read("CLAUDEOPS_OUTSIDE_PATHS")
-CLAUDEOPS_REPLAY_SPEED: float = read("CLAUDEOPS_REPLAY_SPEED")
-CLAUDEOPS_MEMORY_BUDGET: int = read("CLAUDEOPS_MEMORY_BUDGET")
-CLAUDEOPS_TIER1_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER1_MEMORY_BUDGET")
-CLAUDEOPS_TIER2_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER2_MEMORY_BUDGET")
-CLAUDEOPS_TIER3_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER3_MEMORY_BUDGET")
-CLAUDEOPS_MEMORY_RELEVANT_SHARE: float = read("CLAUDEOPS_MEMORY_RELEVANT_SHARE")
-CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE: float = read("CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE")
-CLAUDEOPS_CURATED_BUDGET: int = read("CLAUDEOPS_CURATED_BUDGET")
-CLAUDEOPS_KNOWLEDGE_BUDGET: int = read("CLAUDEOPS_KNOWLEDGE_BUDGET")
-CLAUDEOPS_KNOWLEDGE_MOST: int = read("CLAUDEOPS_KNOWLEDGE_MOST")
-CLAUDEOPS_KNOWLEDGE_PROFILE: str = read("CLAUDEOPS_KNOWLEDGE_PROFILE")
-CLAUDEOPS_EMBEDDINGS: str = read("CLAUDEOPS_EMBEDDINGS")
-CLAUDEOPS_EMBEDDINGS_INSTALL: bool = read("CLAUDEOPS_EMBEDDINGS_INSTALL")
-CLAUDEOPS_MODELS_DIR = read("CLAUDEOPS_MODELS_DIR") or CLAUDEOPS_DATA_DIR / "models"
-CLAUDEOPS_EMBEDDINGS_URL: str = read("CLAUDEOPS_EMBEDDINGS_URL")
-CLAUDEOPS_EMBEDDINGS_MODEL: str = read("CLAUDEOPS_EMBEDDINGS_MODEL")
-CLAUDEOPS_EMBEDDINGS_KEY: str = read("CLAUDEOPS_EMBEDDINGS_KEY")
-CLAUDEOPS_BRIEFING_BUDGET: int = read("CLAUDEOPS_BRIEFING_BUDGET")
-CLAUDEOPS_PROMPT_MEMORIES: int = read("CLAUDEOPS_PROMPT_MEMORIES")
-CLAUDEOPS_RECALL_AGE: str = read("CLAUDEOPS_RECALL_AGE")
-CLAUDEOPS_RECALL_REWRITE_URL: str = read("CLAUDEOPS_RECALL_REWRITE_URL")
-CLAUDEOPS_RECALL_REWRITE_MODEL: str = read("CLAUDEOPS_RECALL_REWRITE_MODEL")
-CLAUDEOPS_RECALL_REWRITE_KEY: str = read("CLAUDEOPS_RECALL_REWRITE_KEY")
-CLAUDEOPS_RECALL_REWRITE_TIMEOUT: float = read("CLAUDEOPS_RECALL_REWRITE_TIMEOUT")
-CLAUDEOPS_VECTOR_SEARCH: str = read("CLAUDEOPS_VECTOR_SEARCH")
+# == Paths, host and workers ==
+CLAUDEOPS_DATA_DIR = read("CLAUDEOPS_DATA_DIR", folder, BASE_DIR / ".claudeops", ".claudeops in the checkout")
+"""Folder of the database, the raw logs and the secret key."""
+CLAUDEOPS_HOST = read("CLAUDEOPS_HOST", text, socket.gethostname(), "the machine's host name")
+"""The name of this host, written on the sessions it runs."""
+CLAUDEOPS_PLAIN_HTTP = read("CLAUDEOPS_PLAIN_HTTP", boolean, False)
+"""Serve over plain http: no secure cookies, no redirect to https. `up` sets it for a loopback address."""
+CLAUDEOPS_TRUST_PROXY = read("CLAUDEOPS_TRUST_PROXY", boolean, False)
+"""Trust `X-Forwarded-Proto` from the proxy in front. Only when the proxy always sets it."""
+CLAUDEOPS_TRUSTED_PROXIES = read("CLAUDEOPS_TRUSTED_PROXIES", whole(0, 5), 0)
+"""How many proxies in front append the address that they see to `X-Forwarded-For`. Sign-in limits count by the
+address before theirs; with 0 by that of the connection."""
+CLAUDEOPS_LOG_LEVEL = read("CLAUDEOPS_LOG_LEVEL", one_of("DEBUG", "INFO", "WARNING", "ERROR"), "INFO")
+"""Lowest level that is logged to stderr."""
+CLAUDEOPS_WORKERS = read("CLAUDEOPS_WORKERS", whole(1, 64), 2)
+"""Short tasks (schedules, sweeps, reaping) that may run at once on this host."""
+CLAUDEOPS_SESSION_WORKERS = read("CLAUDEOPS_SESSION_WORKERS", whole(1, 64), 2)
+"""Sessions that may run at once on this host."""
+CLAUDEOPS_LOG_ENTRY_DAYS = read("CLAUDEOPS_LOG_ENTRY_DAYS", whole(1, 3650), 30)
+"""Days after which the readable log of an ended session is pruned; the raw log stays."""
+CLAUDEOPS_BACKUP_DAILY = read("CLAUDEOPS_BACKUP_DAILY", boolean, True)
+"""On SQLite, workers make a backup each day (UTC). On PostgreSQL nothing is made by itself."""
+CLAUDEOPS_TELEMETRY_DAYS = read("CLAUDEOPS_TELEMETRY_DAYS", whole(1, 3650), 30)
+"""Days after which the records of what each stage did are deleted."""
+CLAUDEOPS_METRICS_TOKEN = read("CLAUDEOPS_METRICS_TOKEN", text, "")
+"""The bearer token with which Prometheus reads `/metrics`. Without it there is no such page."""
+CLAUDEOPS_OTLP_ENDPOINT = read("CLAUDEOPS_OTLP_ENDPOINT", web_address, "")
+"""Address of an OpenTelemetry collector (OTLP over HTTP, like `http://127.0.0.1:4318`). Without it nothing is
+exported. Headers are taken from `OTEL_EXPORTER_OTLP_HEADERS`."""
+CLAUDEOPS_OTLP_CONTENT = read("CLAUDEOPS_OTLP_CONTENT", boolean, False)
+"""Export the prompts and summaries of sessions too, credentials masked."""
+CLAUDEOPS_BACKUP_KEEP = read("CLAUDEOPS_BACKUP_KEEP", whole(1, 3650), 7)
+"""How many daily backups are kept."""
+CLAUDEOPS_BACKUP_DIR: Path | None = read("CLAUDEOPS_BACKUP_DIR", folder, None, "`backups` in the data folder")
+"""Folder of the backups. On another disk they survive the loss of this one."""
+
+# == Agents and sessions ==
+CLAUDEOPS_CLAUDE_BIN = (
+    read("CLAUDEOPS_CLAUDE_BIN", text, "", "`CLAUDE_BIN`, or `claude` on the PATH")
+    or os.environ.get("CLAUDE_BIN")
+    or "claude"
+)
+"""The Claude Code CLI."""
+CLAUDEOPS_CLAUDE_HOME = read("CLAUDEOPS_CLAUDE_HOME", text, os.environ.get("HOME", ""), "the HOME of the worker")
+"""HOME of the CLI, where it keeps its login."""
+CLAUDEOPS_WORK_DIR = read("CLAUDEOPS_WORK_DIR", text, "", "`work` in the data folder") or str(
+    CLAUDEOPS_DATA_DIR / "work"
+)
+"""The folder sessions start in, unless their agent names one."""
+CLAUDEOPS_PASS_ENV = read("CLAUDEOPS_PASS_ENV", names, [])
+"""Further environment variables handed to the CLI (agents can read them). `ANTHROPIC_*` is always handed on."""
+CLAUDEOPS_TIER1_MODEL = read("CLAUDEOPS_TIER1_MODEL", text, "haiku")
+"""The model of tier 1 (observe)."""
+CLAUDEOPS_TIER2_MODEL = read("CLAUDEOPS_TIER2_MODEL", text, "sonnet")
+"""The model of tier 2 (investigate)."""
+CLAUDEOPS_TIER3_MODEL = read("CLAUDEOPS_TIER3_MODEL", text, "opus")
+"""The model of tier 3 (remediate)."""
+CLAUDEOPS_ALERT_AGENT = read("CLAUDEOPS_ALERT_AGENT", text, "")
+"""The agent (slug) of alerts that name none; without it they are refused."""
+CLAUDEOPS_MAX_TIER = read("CLAUDEOPS_MAX_TIER", whole(1, 3), 3)
+"""The highest tier an escalation may reach."""
+CLAUDEOPS_OBSERVE_TOOLS = tool_rules.parse(
+    "Read,Grep,Glob,Bash(docker ps *),Bash(docker inspect *),Bash(docker logs *),"
+    "Bash(systemctl status *),Bash(journalctl -u *),Bash(df *),Bash(free *),Bash(uptime)"
+)  # what a dry run may use: reading and looking only
+CLAUDEOPS_ALLOWED_TOOLS = read("CLAUDEOPS_ALLOWED_TOOLS", tool_rules, CLAUDEOPS_OBSERVE_TOOLS)
+"""Tool rules of agents that have none of their own, comma-separated. By default they read and look only."""
+CLAUDEOPS_DISALLOWED_TOOLS = read("CLAUDEOPS_DISALLOWED_TOOLS", tool_rules, [])
+"""Tool rules denied to every agent, whatever is allowed."""
+CLAUDEOPS_ADJUST_RELEVANCE = read("CLAUDEOPS_ADJUST_RELEVANCE", boolean, False)
+"""Once a week, workers learn the relevance of project memories from the sessions that used them."""
+CLAUDEOPS_DRY_RUN = read("CLAUDEOPS_DRY_RUN", boolean, False)
+"""Sessions observe only: tools that change things are denied, escalations are recorded but not started."""
+CLAUDEOPS_AGENT_MCP = read("CLAUDEOPS_AGENT_MCP", boolean, False)
+"""Give every session the MCP server, so that it can recall and remember while it works."""
+CLAUDEOPS_HOOK_URL = read("CLAUDEOPS_HOOK_URL", web_address, "", "set by `up` on a loopback address")
+"""Address at which the CLI's hooks reach this web server, like `http://127.0.0.1:8000`. Without it sessions run
+without hooks."""
+CLAUDEOPS_SESSION_HOOKS = read("CLAUDEOPS_SESSION_HOOKS", hook_sets, ["agents"])
+"""The hooks of our own sessions: `agents` (subagents are told their memory and learn) and `cooldowns` (a Bash
+command that a cooldown forbids is refused)."""
+CLAUDEOPS_INTERVAL = read("CLAUDEOPS_INTERVAL", whole(60, 2_592_000), 3600)
+"""Seconds between runs of an interval agent without its own."""
+CLAUDEOPS_SESSION_TIMEOUT = read("CLAUDEOPS_SESSION_TIMEOUT", whole(10, 86_400), 3600)
+"""Seconds after which a session is ended (an agent may have less)."""
+CLAUDEOPS_STOP_GRACE = read("CLAUDEOPS_STOP_GRACE", whole(1, 120), 10)
+"""Seconds between SIGTERM and SIGKILL."""
+CLAUDEOPS_MAX_TURNS = read("CLAUDEOPS_MAX_TURNS", whole(1, 1000), 50)
+"""Turns of a session, unless its agent says otherwise."""
+CLAUDEOPS_MAX_BUDGET_USD = read("CLAUDEOPS_MAX_BUDGET_USD", number(0.01, 10_000), 2.0)
+"""Dollars a session may cost, unless its agent says otherwise."""
+CLAUDEOPS_DAILY_BUDGET_USD = read("CLAUDEOPS_DAILY_BUDGET_USD", number(0, 1_000_000), 20.0)
+"""Dollars of a UTC day for all sessions; beyond it scheduled sessions wait. 0 = no limit."""
+CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS = read("CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS", boolean, False)
+"""Leave credentials in the raw logs of ended sessions. The database never holds them."""
+CLAUDEOPS_INCLUDE_SUBAGENTS = read("CLAUDEOPS_INCLUDE_SUBAGENTS", boolean, False)
+"""Read markers from subagents' text too."""
+CLAUDEOPS_TRUSTED_MCP_SERVERS = read("CLAUDEOPS_TRUSTED_MCP_SERVERS", names, [])
+"""MCP servers whose answers do not count as outside text, beside claudeops's own."""
+CLAUDEOPS_HOUSE_TOOLS = read("CLAUDEOPS_HOUSE_TOOLS", names, [])
+"""Further tools of agents whose answers do not count as outside text."""
+CLAUDEOPS_HOUSE_COMMANDS = read("CLAUDEOPS_HOUSE_COMMANDS", names, [])
+"""Further shell commands that show the state of your own machines, like `ceph status,pveversion`."""
+CLAUDEOPS_OUTSIDE_COMMANDS = read("CLAUDEOPS_OUTSIDE_COMMANDS", names, [])
+"""Shell commands that show outside text, although the table in `sessions_app/runner/exposure.toml` says otherwise,
+like `docker ps,make`."""
+CLAUDEOPS_OUTSIDE_PATHS = read("CLAUDEOPS_OUTSIDE_PATHS", names, [])
+"""Further folders that others can write, so that reading them is reading outside text."""
+CLAUDEOPS_REPLAY_SPEED = read("CLAUDEOPS_REPLAY_SPEED", number(0, 1000), 1.0)
+"""How fast recorded streams are played: 1 = as recorded, 0 = at once."""
+
+# == Memory ==
+CLAUDEOPS_MEMORY_BUDGET = read("CLAUDEOPS_MEMORY_BUDGET", whole(0, 200_000), 2000)
+"""Tokens (characters / 4) of memory in a prompt; 0 = none."""
+CLAUDEOPS_TIER1_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER1_MEMORY_BUDGET", whole(0, 200_000), None)
+"""The same for tier 1."""
+CLAUDEOPS_TIER2_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER2_MEMORY_BUDGET", whole(0, 200_000), None)
+"""The same for tier 2."""
+CLAUDEOPS_TIER3_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER3_MEMORY_BUDGET", whole(0, 200_000), None)
+"""The same for tier 3."""
+CLAUDEOPS_MEMORY_RELEVANT_SHARE = read("CLAUDEOPS_MEMORY_RELEVANT_SHARE", number(0, 1), 0.4)
+"""Part of the budget for memories relevant to a session's task; the rest is filled by confidence. 0 = none."""
+CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE = read("CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE", number(0, 1), 0.5)
+"""Lowest confidence of a memory that a task brings into the prompt, unless a person approved it."""
+CLAUDEOPS_CURATED_BUDGET = read("CLAUDEOPS_CURATED_BUDGET", whole(0, 200_000), 1000)
+"""Tokens (characters / 4) of the curated memory (MEMORY.md) in a prompt and in a briefing; 0 = none."""
+CLAUDEOPS_KNOWLEDGE_BUDGET = read("CLAUDEOPS_KNOWLEDGE_BUDGET", whole(0, 200_000), 800)
+"""Tokens (characters / 4) of the block of knowledge in a prompt; 0 = none."""
+CLAUDEOPS_KNOWLEDGE_MOST = read("CLAUDEOPS_KNOWLEDGE_MOST", whole(0, 100), 10)
+"""Memories of the block of knowledge at most; 0 = none."""
+CLAUDEOPS_KNOWLEDGE_PROFILE = read("CLAUDEOPS_KNOWLEDGE_PROFILE", one_of("auto", "lean", "balanced", "deep"), "auto")
+"""How many memories the block of knowledge looks for: `lean` (2 or 3, the query is not rewritten), `balanced` (5 to
+7), `deep` (10 to 15), `auto` (lean without a task, balanced with one, deep for an alert or an escalation)."""
+
+# == Embeddings and recall ==
+CLAUDEOPS_EMBEDDINGS = read("CLAUDEOPS_EMBEDDINGS", one_of("local", "endpoint", "off"), "local")
+"""Source of the vectors: `local` (a model on this machine), `endpoint` (any OpenAI-compatible one), or `off` (search
+by keywords alone)."""
+CLAUDEOPS_EMBEDDINGS_INSTALL = read("CLAUDEOPS_EMBEDDINGS_INSTALL", boolean, True)
+"""Workers download the local model when it is missing (90 MB, once)."""
+CLAUDEOPS_MODELS_DIR = read(
+    "CLAUDEOPS_MODELS_DIR", folder, CLAUDEOPS_DATA_DIR / "models", "`models` in the data folder"
+)
+"""Folder of the local models. The demo uses the operator's."""
+CLAUDEOPS_EMBEDDINGS_URL = read("CLAUDEOPS_EMBEDDINGS_URL", web_address, "")
+"""The endpoint: `https://host/v1`, or the full address of its `/embeddings`."""
+CLAUDEOPS_EMBEDDINGS_MODEL = read("CLAUDEOPS_EMBEDDINGS_MODEL", text, "")
+"""The model's name at the endpoint."""
+CLAUDEOPS_EMBEDDINGS_KEY = read("CLAUDEOPS_EMBEDDINGS_KEY", text, "")
+"""The endpoint's key, sent as a bearer token and never logged or shown."""
+CLAUDEOPS_BRIEFING_BUDGET = read("CLAUDEOPS_BRIEFING_BUDGET", whole(0, 20_000), 1500)
+"""Tokens (characters / 4) of the briefing that a developer's session gets when it starts; 0 = none."""
+CLAUDEOPS_PROMPT_MEMORIES = read("CLAUDEOPS_PROMPT_MEMORIES", whole(0, 10), 3)
+"""Most memories that a prompt of a developer's session brings, those that match it well; 0 = none."""
+CLAUDEOPS_RECALL_AGE = read("CLAUDEOPS_RECALL_AGE", one_of("added", "multiplied", "none"), "added")
+"""How age counts in a recall: `added` (one more signal), `multiplied` (a factor, which buries old memories), `none`."""
+CLAUDEOPS_RECALL_REWRITE_URL = read("CLAUDEOPS_RECALL_REWRITE_URL", web_address, "")
+"""Address of a fast chat model that rewrites a query: `…/v1/chat/completions` (OpenAI's API) or `…/v1/messages`
+(Anthropic's). Empty = no rewriting."""
+CLAUDEOPS_RECALL_REWRITE_MODEL = read("CLAUDEOPS_RECALL_REWRITE_MODEL", text, "")
+"""The name of that model."""
+CLAUDEOPS_RECALL_REWRITE_KEY = read("CLAUDEOPS_RECALL_REWRITE_KEY", text, "")
+"""The key for it; never logged or shown."""
+CLAUDEOPS_RECALL_REWRITE_TIMEOUT = read("CLAUDEOPS_RECALL_REWRITE_TIMEOUT", number(0.1, 2), 2.0)
+"""Seconds after which the query is searched unchanged."""
+CLAUDEOPS_VECTOR_SEARCH = read("CLAUDEOPS_VECTOR_SEARCH", one_of("auto", "numpy", "pgvector"), "auto")
+"""Vector search on PostgreSQL: `pgvector` (its HNSW index), `numpy` (in the process), `auto` (pgvector from a
+million vectors on). Without the extension numpy answers."""
+
+# == Trust ==
+CLAUDEOPS_TRUST = read("CLAUDEOPS_TRUST", one_of("open", "guarded", "strict"), "guarded")
+"""Which memories a prompt is told: `open` (all that the gate allows), `guarded` (not those about the agent, its
+rights and reports, credentials, foreign hosts, removal, protection or standing orders whose session had read
+outside text, until a person or an independent session confirms them), or `strict` (only confirmed ones)."""
+
+# == Matching ==
+CLAUDEOPS_MATCHING = read("CLAUDEOPS_MATCHING", one_of("semantic", "structural", "supersede"), "semantic")
+"""How an agent's statement is compared with known memories: `semantic` (by its meaning), `structural` (it confirms
+the first memory of its service and category, whose text stays), or `supersede` (a new one supersedes the others
+of its service and category)."""
+CLAUDEOPS_MATCHING_JUDGE_URL = read("CLAUDEOPS_MATCHING_JUDGE_URL", web_address, "")
+"""Address of a chat model that judges the pairs which comparison left unsure: `…/v1/chat/completions` (OpenAI's API)
+or `…/v1/messages` (Anthropic's). Empty = no model is asked."""
+CLAUDEOPS_MATCHING_JUDGE_MODEL = read("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "")
+"""The name of that model."""
+CLAUDEOPS_MATCHING_JUDGE_KEY = read("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "")
+"""The key for it; never logged or shown."""
+
+# == Models ==
+CLAUDEOPS_MODEL_OBSERVER = read("CLAUDEOPS_MODEL_OBSERVER", text, "claude:haiku")
+"""The model that distils sessions: `claude:NAME` (by the Claude Code CLI and its login), `http:NAME` (at
+`CLAUDEOPS_MODEL_URL`) or `recorded:NAME` (from files). A name alone is one of the CLI's; empty = none."""
+CLAUDEOPS_MODEL_CLASSIFIER = read("CLAUDEOPS_MODEL_CLASSIFIER", text, "claude:haiku")
+"""The model that chooses a category."""
+CLAUDEOPS_MODEL_REFLECTOR = read("CLAUDEOPS_MODEL_REFLECTOR", text, "claude:sonnet")
+"""The model that proposes changes to the curated memory."""
+CLAUDEOPS_MODEL_TRIAGE = read("CLAUDEOPS_MODEL_TRIAGE", text, "claude:haiku")
+"""The model that decides on proposals."""
+CLAUDEOPS_MODEL_URL = read("CLAUDEOPS_MODEL_URL", web_address, "")
+"""Address for `http:` models: `…/v1/chat/completions` (OpenAI's API) or `…/v1/messages` (Anthropic's)."""
+CLAUDEOPS_MODEL_KEY = read("CLAUDEOPS_MODEL_KEY", text, "")
+"""The key for it; never logged or shown."""
+CLAUDEOPS_MODEL_RECORDINGS = read("CLAUDEOPS_MODEL_RECORDINGS", text, "")
+"""The folder of `recorded:` models: `ROLE/HASH.txt` holds the answer to the prompt with this SHA-256."""
+CLAUDEOPS_MODEL_DAILY_USD = read("CLAUDEOPS_MODEL_DAILY_USD", number(0, 100_000), 2.0)
+"""US dollars that each role may spend in a day (UTC); it is not asked when they are spent. 0 = no limit."""
+CLAUDEOPS_MODEL_BUDGETS = read("CLAUDEOPS_MODEL_BUDGETS", budgets, {})
+"""Other amounts for single roles."""
+CLAUDEOPS_MODEL_DAILY_CALLS = read("CLAUDEOPS_MODEL_DAILY_CALLS", whole(0, 1_000_000), 2000)
+"""Calls that each role may make in a day (UTC), for models that state no cost. 0 = no limit."""
+
+# == Observation of sessions ==
+CLAUDEOPS_OBSERVE = read("CLAUDEOPS_OBSERVE", boolean, True)
+"""Learn from whole sessions: those that ran here, and those whose hooks or folders are known. The command `observe`
+works without it."""
+CLAUDEOPS_TRANSCRIPT_FOLDERS = read("CLAUDEOPS_TRANSCRIPT_FOLDERS", names, [])
+"""Further folders of transcripts, such as ~/.claude/projects, beside those for which hooks were installed."""
+CLAUDEOPS_OBSERVE_EXCLUDE = read("CLAUDEOPS_OBSERVE_EXCLUDE", names, [])
+"""What is not observed: globs, such as */private/*, of transcripts and of the folders in which sessions work."""
+CLAUDEOPS_OBSERVE_IDLE = read("CLAUDEOPS_OBSERVE_IDLE", number(1, 10_080), 30.0)
+"""Minutes without a new line after which a transcript is observed though its end was not heard of."""
+
+# == Curated memory ==
+CLAUDEOPS_CURATE = read("CLAUDEOPS_CURATE", boolean, True)
+"""Curate by schedule: reflect on observations, decide on proposals, promote into MEMORY.md, maintain at night. The
+command `curate` works without it."""
+CLAUDEOPS_REFLECT_AFTER = read("CLAUDEOPS_REFLECT_AFTER", whole(1, 10_000), 20)
+"""New observations after which they are reflected on before the time of `CLAUDEOPS_REFLECT_EVERY` is over."""
+CLAUDEOPS_REFLECT_EVERY = read("CLAUDEOPS_REFLECT_EVERY", whole(1, 8760), 24)
+"""Hours after which observations are reflected on, however few; without a new one nothing is asked."""
+CLAUDEOPS_TASK_WEBHOOK = read("CLAUDEOPS_TASK_WEBHOOK", web_address, "")
+"""Address to which a task item is sent for each proposal that waits for a person; empty = none. For GitHub
+`https://api.github.com/repos/OWNER/NAME/issues`, for Todoist `https://api.todoist.com/api/v1/tasks`."""
+CLAUDEOPS_TASK_FORMAT = read("CLAUDEOPS_TASK_FORMAT", one_of("json", "github", "todoist"), "json")
+"""Form of a task item: plain JSON, an issue of GitHub, or a task of Todoist."""
+CLAUDEOPS_TASK_TOKEN = read("CLAUDEOPS_TASK_TOKEN", text, "")
+"""The bearer token for it; never logged or shown."""
+CLAUDEOPS_PUBLIC_URL = read("CLAUDEOPS_PUBLIC_URL", web_address, "")
+"""Address at which people reach this installation, for links in task items; empty = the command is named."""
+CLAUDEOPS_TRIAGE_BATCH = read("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20)
+"""Proposals that the model decides about in one call."""
+CLAUDEOPS_PROPOSAL_DAYS = read("CLAUDEOPS_PROPOSAL_DAYS", whole(1, 365), 7)
+"""Days after which a proposal expires that no person answered."""
+CLAUDEOPS_MAINTENANCE_HOUR = read("CLAUDEOPS_MAINTENANCE_HOUR", whole(0, 23), 3)
+"""Hour of the day at which the nightly maintenance begins, in `CLAUDEOPS_MAINTENANCE_ZONE`."""
+CLAUDEOPS_MAINTENANCE_ZONE = read("CLAUDEOPS_MAINTENANCE_ZONE", time_zone, "UTC")
+"""Time zone of the nightly maintenance, such as Europe/Berlin."""
+CLAUDEOPS_MEMORY_FILE = read("CLAUDEOPS_MEMORY_FILE", markdown_file, "", "`memory/MEMORY.md` in the data folder")
+"""The global MEMORY.md in a git repository of your own. A project's is set in the project."""
+
+# == Cooldowns ==
+CLAUDEOPS_RESTART_LIMIT = read("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2)
+"""Restarts of a service within the window."""
+CLAUDEOPS_RESTART_WINDOW_HOURS = read("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0)
+"""The window of the restart limit, in hours."""
+CLAUDEOPS_REDEPLOYMENT_LIMIT = read("CLAUDEOPS_REDEPLOYMENT_LIMIT", whole(0, 1000), 1)
+"""Redeployments of a service within the window."""
+CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS = read("CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS", number(0.01, 8760), 24.0)
+"""The window of the redeployment limit, in hours."""
+
+# == Set by the commands themselves ==
+CLAUDEOPS_DEMO = read("CLAUDEOPS_DEMO", boolean, False)
+"""Marks every page as a demo. Set by `up --demo` for its own processes."""
+
+SECRET_KEY = SECRET_KEY or secret_key(CLAUDEOPS_DATA_DIR)
 if CLAUDEOPS_EMBEDDINGS == "endpoint" and not (CLAUDEOPS_EMBEDDINGS_URL and CLAUDEOPS_EMBEDDINGS_MODEL):
     raise ImproperlyConfigured(
         "CLAUDEOPS_EMBEDDINGS is endpoint; CLAUDEOPS_EMBEDDINGS_URL and CLAUDEOPS_EMBEDDINGS_MODEL must say which."
     )
-CLAUDEOPS_TRUST: str = read("CLAUDEOPS_TRUST")
-CLAUDEOPS_MATCHING: str = read("CLAUDEOPS_MATCHING")
-CLAUDEOPS_MATCHING_JUDGE_URL: str = read("CLAUDEOPS_MATCHING_JUDGE_URL")
-CLAUDEOPS_MATCHING_JUDGE_MODEL: str = read("CLAUDEOPS_MATCHING_JUDGE_MODEL")
-CLAUDEOPS_MATCHING_JUDGE_KEY: str = read("CLAUDEOPS_MATCHING_JUDGE_KEY")
-CLAUDEOPS_MODEL_OBSERVER: str = read("CLAUDEOPS_MODEL_OBSERVER")
-CLAUDEOPS_MODEL_CLASSIFIER: str = read("CLAUDEOPS_MODEL_CLASSIFIER")
-CLAUDEOPS_MODEL_REFLECTOR: str = read("CLAUDEOPS_MODEL_REFLECTOR")
-CLAUDEOPS_MODEL_TRIAGE: str = read("CLAUDEOPS_MODEL_TRIAGE")
-CLAUDEOPS_MODEL_URL: str = read("CLAUDEOPS_MODEL_URL")
-CLAUDEOPS_MODEL_KEY: str = read("CLAUDEOPS_MODEL_KEY")
-CLAUDEOPS_MODEL_RECORDINGS: str = read("CLAUDEOPS_MODEL_RECORDINGS")
-CLAUDEOPS_MODEL_DAILY_USD: float = read("CLAUDEOPS_MODEL_DAILY_USD")
-CLAUDEOPS_MODEL_BUDGETS: dict[str, float] = read("CLAUDEOPS_MODEL_BUDGETS")
-CLAUDEOPS_MODEL_DAILY_CALLS: int = read("CLAUDEOPS_MODEL_DAILY_CALLS")
-CLAUDEOPS_OBSERVE: bool = read("CLAUDEOPS_OBSERVE")
-CLAUDEOPS_TRANSCRIPT_FOLDERS: list[str] = read("CLAUDEOPS_TRANSCRIPT_FOLDERS")
-CLAUDEOPS_OBSERVE_EXCLUDE: list[str] = read("CLAUDEOPS_OBSERVE_EXCLUDE")
-CLAUDEOPS_OBSERVE_IDLE: float = read("CLAUDEOPS_OBSERVE_IDLE")
-CLAUDEOPS_MAINTENANCE_HOUR: int = read("CLAUDEOPS_MAINTENANCE_HOUR")
-CLAUDEOPS_MAINTENANCE_ZONE: str = read("CLAUDEOPS_MAINTENANCE_ZONE")
-CLAUDEOPS_MEMORY_FILE: str = read("CLAUDEOPS_MEMORY_FILE")
-CLAUDEOPS_CURATE: bool = read("CLAUDEOPS_CURATE")
-CLAUDEOPS_REFLECT_AFTER: int = read("CLAUDEOPS_REFLECT_AFTER")
-CLAUDEOPS_REFLECT_EVERY: int = read("CLAUDEOPS_REFLECT_EVERY")
-CLAUDEOPS_TASK_WEBHOOK: str = read("CLAUDEOPS_TASK_WEBHOOK")
-CLAUDEOPS_TASK_FORMAT: str = read("CLAUDEOPS_TASK_FORMAT")
-CLAUDEOPS_TASK_TOKEN: str = read("CLAUDEOPS_TASK_TOKEN")
-CLAUDEOPS_PUBLIC_URL: str = read("CLAUDEOPS_PUBLIC_URL")
-CLAUDEOPS_TRIAGE_BATCH: int = read("CLAUDEOPS_TRIAGE_BATCH")
-CLAUDEOPS_PROPOSAL_DAYS: int = read("CLAUDEOPS_PROPOSAL_DAYS")
-CLAUDEOPS_RESTART_LIMIT: int = read("CLAUDEOPS_RESTART_LIMIT")
-CLAUDEOPS_RESTART_WINDOW_HOURS: float = read("CLAUDEOPS_RESTART_WINDOW_HOURS")
-CLAUDEOPS_REDEPLOYMENT_LIMIT: int = read("CLAUDEOPS_REDEPLOYMENT_LIMIT")
-CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS: float = read("CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS")
 
 INSTALLED_APPS = [
     "claudeops.apps.ClaudeopsAdminConfig",
@@ -230,7 +417,7 @@ def database(url: str) -> dict[str, Any]:
     return found
 
 
-DATABASES = {"default": database(read("DATABASE_URL"))}
+DATABASES = {"default": database(database_url)}
 CACHES = {"default": {"BACKEND": "claudeops.lib.clock.ProcessCache"}}
 
 
@@ -314,7 +501,6 @@ SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
-CLAUDEOPS_TRUST_PROXY: bool = read("CLAUDEOPS_TRUST_PROXY")
 if CLAUDEOPS_TRUST_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
@@ -340,7 +526,7 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["secrets"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
-        name: {"handlers": ["stderr"], "level": read("CLAUDEOPS_LOG_LEVEL"), "propagate": False}
+        name: {"handlers": ["stderr"], "level": CLAUDEOPS_LOG_LEVEL, "propagate": False}
         for name in ("claudeops", "memories", "sessions_app")
     },
 }

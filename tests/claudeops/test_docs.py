@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 
-from claudeops.env import BASE_DIR, OBSERVE
+from claudeops.env import BASE_DIR, VARIABLES
 from memories.taxonomy import OPS
 from sessions_app.models import Status
 from sessions_app.runner.agent_hooks import groups
+from tests.support.references import REFERENCES
 
 DOCS = BASE_DIR / "docs"
 PACKAGES = ("claudeops", "memories", "sessions_app")
@@ -112,8 +113,17 @@ def test_every_dependency_is_argued_for():
     assert not {name for name in asked if not re.search(rf"\b{re.escape(name)}\b", rows)}
 
 
-def test_the_default_tool_rules_are_in_the_readme():
-    assert f"`{OBSERVE}`" in read("README.md")
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_reference_is_what_the_program_says(name):
+    """`python -m tests.support.references` writes them."""
+    assert read(name) == REFERENCES[name]()
+
+
+def test_no_document_names_a_variable_that_is_unknown(subtests):
+    for document in DOCUMENTS:
+        with subtests.test(document.name):
+            named = set(re.findall(r"\bCLAUDEOPS_[A-Z0-9_]*[A-Z0-9]\b", document.read_text("utf-8")))
+            assert not {name for name in named if not {name, name.removesuffix("_FILE")} & set(VARIABLES)}
 
 
 def test_the_hook_is_settings_that_the_cli_reads():

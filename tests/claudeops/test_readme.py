@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from django.core.management import get_commands, load_command_class
 
-from claudeops.env import BASE_DIR, BY_NAME, TABLES, tables
+from claudeops.env import BASE_DIR
 from claudeops.lib.cli import VerbCommand
 
 OURS = ("claudeops", "memories", "sessions_app")
@@ -58,25 +58,6 @@ def test_every_command_in_the_readme_exists(readme):
     known = get_commands()
     named = set(re.findall(r"manage\.py ([a-z_-]+)", readme))
     assert not {name for name in named if name not in known}
-
-
-def test_the_tables_of_the_variables_are_those_of_the_program(readme):
-    """`python -m claudeops.env` writes them."""
-    assert TABLES.search(readme)[0] == tables()
-
-
-def test_every_variable_has_a_row_with_what_is_allowed_and_what_it_is_for(subtests):
-    for variable in BY_NAME.values():
-        with subtests.test(str(variable)):
-            (row,) = (line for line in tables().splitlines() if line.startswith(f"| `{variable.name}` |"))
-            assert row.endswith(f"| {variable.help} |")
-            assert variable.kind.allowed in row
-
-
-def test_no_variable_in_the_readme_is_unknown_to_the_program(readme):
-    known = set(BY_NAME)
-    named = set(re.findall(r"\bCLAUDEOPS_[A-Z0-9_]+\b", readme))
-    assert not {name for name in named if not {name, name.removesuffix("_FILE")} & known}
 
 
 def test_what_the_readme_links_to_is_there(readme):

@@ -251,7 +251,7 @@ def test_the_judge_and_the_rewriter_may_have_a_model_of_the_cli(role, settings):
 
 def test_the_roles_of_the_budgets_are_the_roles():
     assert tuple(ROLES) == env.MODEL_ROLES
-    assert env.read("CLAUDEOPS_MODEL_BUDGETS", {"CLAUDEOPS_MODEL_BUDGETS": "observer=5, judge=0.5"}) == {
+    assert env.budgets.parse("observer=5, judge=0.5") == {
         "observer": 5.0,
         "judge": 0.5,
     }
