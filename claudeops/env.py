@@ -9,6 +9,7 @@ import difflib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -68,6 +69,38 @@ def read(name: str, kind: Kind[T], default: T, shown: str = "") -> T:
     """Declare a variable, and return its value in the environment. See `Variable`."""
     VARIABLES[name] = Variable(name, kind, default, shown)
     return VARIABLES[name].value(os.environ)
+
+
+CONSTANT = "it is a constant now"
+GONE = {
+    "CLAUDEOPS_BACKUP_DAILY": "set CLAUDEOPS_BACKUP_KEEP, where 0 makes none",
+    "CLAUDEOPS_KNOWLEDGE_*": CONSTANT,
+    "CLAUDEOPS_MATCHING_JUDGE_*": "set CLAUDEOPS_MODEL_JUDGE to http:NAME, and CLAUDEOPS_MODEL_URL and _KEY",
+    "CLAUDEOPS_MEMORY_RELEVANT_*": CONSTANT,
+    "CLAUDEOPS_MODEL_BUDGETS": "set CLAUDEOPS_MODEL_DAILY_USD, like 2,judge=0.5",
+    "CLAUDEOPS_OBSERVE_IDLE": CONSTANT,
+    "CLAUDEOPS_PROPOSAL_DAYS": CONSTANT,
+    "CLAUDEOPS_RECALL_AGE": CONSTANT,
+    "CLAUDEOPS_RECALL_REWRITE_TIMEOUT": CONSTANT,
+    "CLAUDEOPS_RECALL_REWRITE_*": "set CLAUDEOPS_MODEL_REWRITER to http:NAME, and CLAUDEOPS_MODEL_URL and _KEY",
+    "CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS": "set CLAUDEOPS_REDEPLOYMENT_LIMIT, like 1/24",
+    "CLAUDEOPS_REFLECT_*": CONSTANT,
+    "CLAUDEOPS_RESTART_WINDOW_HOURS": "set CLAUDEOPS_RESTART_LIMIT, like 2/4",
+    "CLAUDEOPS_STOP_GRACE": CONSTANT,
+    "CLAUDEOPS_TELEMETRY_DAYS": CONSTANT,
+    "CLAUDEOPS_TIER?_MEMORY_BUDGET": "set CLAUDEOPS_MEMORY_BUDGET, or the budget of an agent in the admin",
+    "CLAUDEOPS_TRIAGE_BATCH": CONSTANT,
+    "CLAUDEOPS_VECTOR_SEARCH": CONSTANT,
+}
+"""Names of earlier versions (shell patterns, the first that fits counts), and what to do instead."""
+
+
+def refuse_old(source: Mapping[str, str]) -> None:
+    """Raise ImproperlyConfigured when a variable of an earlier version is set: it would have no effect."""
+    for name in sorted(source):
+        for pattern, instead in GONE.items():
+            if fnmatchcase(name.removesuffix("_FILE"), pattern):
+                raise ImproperlyConfigured(f"{name} is set, but is no variable any more: {instead}.")
 
 
 def unknown(source: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -132,10 +165,19 @@ def _web_address(raw: str) -> str:
 
 
 def _budgets(raw: str) -> dict[str, float]:
-    pairs = [part.split("=") for part in names.parse(raw)]
-    if any(len(pair) != 2 or pair[0].strip() not in MODEL_ROLES for pair in pairs):
-        raise ValueError
-    return {role.strip(): _within(float(amount), 0, 100_000) for role, amount in pairs}
+    """Return the amounts by role; that of "" is the others'."""
+    found = {"": 2.0}
+    for part in names.parse(raw):
+        role, _, amount = part.rpartition("=")
+        if role.strip() not in ("", *MODEL_ROLES):
+            raise ValueError
+        found[role.strip()] = number(0, 100_000).parse(amount)
+    return found
+
+
+def _limit(raw: str) -> tuple[int, float]:
+    most, _, hours = raw.partition("/")
+    return whole(0, 1000).parse(most), number(0.01, 8760).parse(hours)
 
 
 def _tool_rules(raw: str) -> list[str]:
@@ -172,7 +214,8 @@ def _markdown_file(raw: str) -> str:
 text = Kind("", str.strip)
 names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
 hook_sets = Kind("any of agents, cooldowns", lambda raw: _any_of(raw, "agents", "cooldowns"))
-budgets = Kind(f"amounts like observer=2,judge=0.5; roles are {', '.join(MODEL_ROLES)}", _budgets)
+budgets = Kind(f"an amount, and those of roles, like 2,judge=0.5; roles are {', '.join(MODEL_ROLES)}", _budgets)
+limit = Kind("a number of actions and the hours in which they count, like 2/4", _limit)
 boolean = Kind("true or false", _boolean)
 time_zone = Kind("the name of a time zone, such as Europe/Berlin", _zone)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)

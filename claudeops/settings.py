@@ -23,11 +23,13 @@ from claudeops.env import (
     budgets,
     folder,
     hook_sets,
+    limit,
     markdown_file,
     names,
     number,
     one_of,
     read,
+    refuse_old,
     text,
     time_zone,
     tool_rules,
@@ -68,10 +70,6 @@ CLAUDEOPS_SESSION_WORKERS = read("CLAUDEOPS_SESSION_WORKERS", whole(1, 64), 2)
 """Sessions that may run at once on this host."""
 CLAUDEOPS_LOG_ENTRY_DAYS = read("CLAUDEOPS_LOG_ENTRY_DAYS", whole(1, 3650), 30)
 """Days after which the readable log of an ended session is pruned; the raw log stays."""
-CLAUDEOPS_BACKUP_DAILY = read("CLAUDEOPS_BACKUP_DAILY", boolean, True)
-"""On SQLite, workers make a backup each day (UTC). On PostgreSQL nothing is made by itself."""
-CLAUDEOPS_TELEMETRY_DAYS = read("CLAUDEOPS_TELEMETRY_DAYS", whole(1, 3650), 30)
-"""Days after which the records of what each stage did are deleted."""
 CLAUDEOPS_METRICS_TOKEN = read("CLAUDEOPS_METRICS_TOKEN", text, "")
 """The bearer token with which Prometheus reads `/metrics`. Without it there is no such page."""
 CLAUDEOPS_OTLP_ENDPOINT = read("CLAUDEOPS_OTLP_ENDPOINT", web_address, "")
@@ -79,8 +77,8 @@ CLAUDEOPS_OTLP_ENDPOINT = read("CLAUDEOPS_OTLP_ENDPOINT", web_address, "")
 exported. Headers are taken from `OTEL_EXPORTER_OTLP_HEADERS`."""
 CLAUDEOPS_OTLP_CONTENT = read("CLAUDEOPS_OTLP_CONTENT", boolean, False)
 """Export the prompts and summaries of sessions too, credentials masked."""
-CLAUDEOPS_BACKUP_KEEP = read("CLAUDEOPS_BACKUP_KEEP", whole(1, 3650), 7)
-"""How many daily backups are kept."""
+CLAUDEOPS_BACKUP_KEEP = read("CLAUDEOPS_BACKUP_KEEP", whole(0, 3650), 7)
+"""Daily backups (UTC) that are kept on SQLite; 0 = none is made. On PostgreSQL nothing is made by itself."""
 CLAUDEOPS_BACKUP_DIR: Path | None = read("CLAUDEOPS_BACKUP_DIR", folder, None, "`backups` in the data folder")
 """Folder of the backups. On another disk they survive the loss of this one."""
 
@@ -133,8 +131,6 @@ CLAUDEOPS_INTERVAL = read("CLAUDEOPS_INTERVAL", whole(60, 2_592_000), 3600)
 """Seconds between runs of an interval agent without its own."""
 CLAUDEOPS_SESSION_TIMEOUT = read("CLAUDEOPS_SESSION_TIMEOUT", whole(10, 86_400), 3600)
 """Seconds after which a session is ended (an agent may have less)."""
-CLAUDEOPS_STOP_GRACE = read("CLAUDEOPS_STOP_GRACE", whole(1, 120), 10)
-"""Seconds between SIGTERM and SIGKILL."""
 CLAUDEOPS_MAX_TURNS = read("CLAUDEOPS_MAX_TURNS", whole(1, 1000), 50)
 """Turns of a session, unless its agent says otherwise."""
 CLAUDEOPS_MAX_BUDGET_USD = read("CLAUDEOPS_MAX_BUDGET_USD", number(0.01, 10_000), 2.0)
@@ -161,26 +157,9 @@ CLAUDEOPS_REPLAY_SPEED = read("CLAUDEOPS_REPLAY_SPEED", number(0, 1000), 1.0)
 
 # == Memory ==
 CLAUDEOPS_MEMORY_BUDGET = read("CLAUDEOPS_MEMORY_BUDGET", whole(0, 200_000), 2000)
-"""Tokens (characters / 4) of memory in a prompt; 0 = none."""
-CLAUDEOPS_TIER1_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER1_MEMORY_BUDGET", whole(0, 200_000), None)
-"""The same for tier 1."""
-CLAUDEOPS_TIER2_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER2_MEMORY_BUDGET", whole(0, 200_000), None)
-"""The same for tier 2."""
-CLAUDEOPS_TIER3_MEMORY_BUDGET: int | None = read("CLAUDEOPS_TIER3_MEMORY_BUDGET", whole(0, 200_000), None)
-"""The same for tier 3."""
-CLAUDEOPS_MEMORY_RELEVANT_SHARE = read("CLAUDEOPS_MEMORY_RELEVANT_SHARE", number(0, 1), 0.4)
-"""Part of the budget for memories relevant to a session's task; the rest is filled by confidence. 0 = none."""
-CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE = read("CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE", number(0, 1), 0.5)
-"""Lowest confidence of a memory that a task brings into the prompt, unless a person approved it."""
+"""Tokens (characters / 4) of memory in a prompt, unless its agent says otherwise; 0 = none."""
 CLAUDEOPS_CURATED_BUDGET = read("CLAUDEOPS_CURATED_BUDGET", whole(0, 200_000), 1000)
 """Tokens (characters / 4) of the curated memory (MEMORY.md) in a prompt and in a briefing; 0 = none."""
-CLAUDEOPS_KNOWLEDGE_BUDGET = read("CLAUDEOPS_KNOWLEDGE_BUDGET", whole(0, 200_000), 800)
-"""Tokens (characters / 4) of the block of knowledge in a prompt; 0 = none."""
-CLAUDEOPS_KNOWLEDGE_MOST = read("CLAUDEOPS_KNOWLEDGE_MOST", whole(0, 100), 10)
-"""Memories of the block of knowledge at most; 0 = none."""
-CLAUDEOPS_KNOWLEDGE_PROFILE = read("CLAUDEOPS_KNOWLEDGE_PROFILE", one_of("auto", "lean", "balanced", "deep"), "auto")
-"""How many memories the block of knowledge looks for: `lean` (2 or 3, the query is not rewritten), `balanced` (5 to
-7), `deep` (10 to 15), `auto` (lean without a task, balanced with one, deep for an alert or an escalation)."""
 
 # == Embeddings and recall ==
 CLAUDEOPS_EMBEDDINGS = read("CLAUDEOPS_EMBEDDINGS", one_of("local", "endpoint", "off"), "local")
@@ -202,20 +181,6 @@ CLAUDEOPS_BRIEFING_BUDGET = read("CLAUDEOPS_BRIEFING_BUDGET", whole(0, 20_000), 
 """Tokens (characters / 4) of the briefing that a developer's session gets when it starts; 0 = none."""
 CLAUDEOPS_PROMPT_MEMORIES = read("CLAUDEOPS_PROMPT_MEMORIES", whole(0, 10), 3)
 """Most memories that a prompt of a developer's session brings, those that match it well; 0 = none."""
-CLAUDEOPS_RECALL_AGE = read("CLAUDEOPS_RECALL_AGE", one_of("added", "multiplied", "none"), "added")
-"""How age counts in a recall: `added` (one more signal), `multiplied` (a factor, which buries old memories), `none`."""
-CLAUDEOPS_RECALL_REWRITE_URL = read("CLAUDEOPS_RECALL_REWRITE_URL", web_address, "")
-"""Address of a fast chat model that rewrites a query: `…/v1/chat/completions` (OpenAI's API) or `…/v1/messages`
-(Anthropic's). Empty = no rewriting."""
-CLAUDEOPS_RECALL_REWRITE_MODEL = read("CLAUDEOPS_RECALL_REWRITE_MODEL", text, "")
-"""The name of that model."""
-CLAUDEOPS_RECALL_REWRITE_KEY = read("CLAUDEOPS_RECALL_REWRITE_KEY", text, "")
-"""The key for it; never logged or shown."""
-CLAUDEOPS_RECALL_REWRITE_TIMEOUT = read("CLAUDEOPS_RECALL_REWRITE_TIMEOUT", number(0.1, 2), 2.0)
-"""Seconds after which the query is searched unchanged."""
-CLAUDEOPS_VECTOR_SEARCH = read("CLAUDEOPS_VECTOR_SEARCH", one_of("auto", "numpy", "pgvector"), "auto")
-"""Vector search on PostgreSQL: `pgvector` (its HNSW index), `numpy` (in the process), `auto` (pgvector from a
-million vectors on). Without the extension numpy answers."""
 
 # == Trust ==
 CLAUDEOPS_TRUST = read("CLAUDEOPS_TRUST", one_of("open", "guarded", "strict"), "guarded")
@@ -228,13 +193,6 @@ CLAUDEOPS_MATCHING = read("CLAUDEOPS_MATCHING", one_of("semantic", "structural",
 """How an agent's statement is compared with known memories: `semantic` (by its meaning), `structural` (it confirms
 the first memory of its service and category, whose text stays), or `supersede` (a new one supersedes the others
 of its service and category)."""
-CLAUDEOPS_MATCHING_JUDGE_URL = read("CLAUDEOPS_MATCHING_JUDGE_URL", web_address, "")
-"""Address of a chat model that judges the pairs which comparison left unsure: `…/v1/chat/completions` (OpenAI's API)
-or `…/v1/messages` (Anthropic's). Empty = no model is asked."""
-CLAUDEOPS_MATCHING_JUDGE_MODEL = read("CLAUDEOPS_MATCHING_JUDGE_MODEL", text, "")
-"""The name of that model."""
-CLAUDEOPS_MATCHING_JUDGE_KEY = read("CLAUDEOPS_MATCHING_JUDGE_KEY", text, "")
-"""The key for it; never logged or shown."""
 
 # == Models ==
 CLAUDEOPS_MODEL_OBSERVER = read("CLAUDEOPS_MODEL_OBSERVER", text, "claude:haiku")
@@ -246,16 +204,18 @@ CLAUDEOPS_MODEL_REFLECTOR = read("CLAUDEOPS_MODEL_REFLECTOR", text, "claude:sonn
 """The model that proposes changes to the curated memory."""
 CLAUDEOPS_MODEL_TRIAGE = read("CLAUDEOPS_MODEL_TRIAGE", text, "claude:haiku")
 """The model that decides on proposals."""
+CLAUDEOPS_MODEL_JUDGE = read("CLAUDEOPS_MODEL_JUDGE", text, "")
+"""The model that judges the pairs which comparison left unsure; empty = a person does."""
+CLAUDEOPS_MODEL_REWRITER = read("CLAUDEOPS_MODEL_REWRITER", text, "")
+"""The model, a fast one, that rewrites the query of a recall; empty = no rewriting."""
 CLAUDEOPS_MODEL_URL = read("CLAUDEOPS_MODEL_URL", web_address, "")
 """Address for `http:` models: `…/v1/chat/completions` (OpenAI's API) or `…/v1/messages` (Anthropic's)."""
 CLAUDEOPS_MODEL_KEY = read("CLAUDEOPS_MODEL_KEY", text, "")
 """The key for it; never logged or shown."""
 CLAUDEOPS_MODEL_RECORDINGS = read("CLAUDEOPS_MODEL_RECORDINGS", text, "")
 """The folder of `recorded:` models: `ROLE/HASH.txt` holds the answer to the prompt with this SHA-256."""
-CLAUDEOPS_MODEL_DAILY_USD = read("CLAUDEOPS_MODEL_DAILY_USD", number(0, 100_000), 2.0)
+CLAUDEOPS_MODEL_DAILY_USD = read("CLAUDEOPS_MODEL_DAILY_USD", budgets, {"": 2.0})
 """US dollars that each role may spend in a day (UTC); it is not asked when they are spent. 0 = no limit."""
-CLAUDEOPS_MODEL_BUDGETS = read("CLAUDEOPS_MODEL_BUDGETS", budgets, {})
-"""Other amounts for single roles."""
 CLAUDEOPS_MODEL_DAILY_CALLS = read("CLAUDEOPS_MODEL_DAILY_CALLS", whole(0, 1_000_000), 2000)
 """Calls that each role may make in a day (UTC), for models that state no cost. 0 = no limit."""
 
@@ -267,17 +227,11 @@ CLAUDEOPS_TRANSCRIPT_FOLDERS = read("CLAUDEOPS_TRANSCRIPT_FOLDERS", names, [])
 """Further folders of transcripts, such as ~/.claude/projects, beside those for which hooks were installed."""
 CLAUDEOPS_OBSERVE_EXCLUDE = read("CLAUDEOPS_OBSERVE_EXCLUDE", names, [])
 """What is not observed: globs, such as */private/*, of transcripts and of the folders in which sessions work."""
-CLAUDEOPS_OBSERVE_IDLE = read("CLAUDEOPS_OBSERVE_IDLE", number(1, 10_080), 30.0)
-"""Minutes without a new line after which a transcript is observed though its end was not heard of."""
 
 # == Curated memory ==
 CLAUDEOPS_CURATE = read("CLAUDEOPS_CURATE", boolean, True)
 """Curate by schedule: reflect on observations, decide on proposals, promote into MEMORY.md, maintain at night. The
 command `curate` works without it."""
-CLAUDEOPS_REFLECT_AFTER = read("CLAUDEOPS_REFLECT_AFTER", whole(1, 10_000), 20)
-"""New observations after which they are reflected on before the time of `CLAUDEOPS_REFLECT_EVERY` is over."""
-CLAUDEOPS_REFLECT_EVERY = read("CLAUDEOPS_REFLECT_EVERY", whole(1, 8760), 24)
-"""Hours after which observations are reflected on, however few; without a new one nothing is asked."""
 CLAUDEOPS_TASK_WEBHOOK = read("CLAUDEOPS_TASK_WEBHOOK", web_address, "")
 """Address to which a task item is sent for each proposal that waits for a person; empty = none. For GitHub
 `https://api.github.com/repos/OWNER/NAME/issues`, for Todoist `https://api.todoist.com/api/v1/tasks`."""
@@ -287,10 +241,6 @@ CLAUDEOPS_TASK_TOKEN = read("CLAUDEOPS_TASK_TOKEN", text, "")
 """The bearer token for it; never logged or shown."""
 CLAUDEOPS_PUBLIC_URL = read("CLAUDEOPS_PUBLIC_URL", web_address, "")
 """Address at which people reach this installation, for links in task items; empty = the command is named."""
-CLAUDEOPS_TRIAGE_BATCH = read("CLAUDEOPS_TRIAGE_BATCH", whole(1, 50), 20)
-"""Proposals that the model decides about in one call."""
-CLAUDEOPS_PROPOSAL_DAYS = read("CLAUDEOPS_PROPOSAL_DAYS", whole(1, 365), 7)
-"""Days after which a proposal expires that no person answered."""
 CLAUDEOPS_MAINTENANCE_HOUR = read("CLAUDEOPS_MAINTENANCE_HOUR", whole(0, 23), 3)
 """Hour of the day at which the nightly maintenance begins, in `CLAUDEOPS_MAINTENANCE_ZONE`."""
 CLAUDEOPS_MAINTENANCE_ZONE = read("CLAUDEOPS_MAINTENANCE_ZONE", time_zone, "UTC")
@@ -299,19 +249,16 @@ CLAUDEOPS_MEMORY_FILE = read("CLAUDEOPS_MEMORY_FILE", markdown_file, "", "`memor
 """The global MEMORY.md in a git repository of your own. A project's is set in the project."""
 
 # == Cooldowns ==
-CLAUDEOPS_RESTART_LIMIT = read("CLAUDEOPS_RESTART_LIMIT", whole(0, 1000), 2)
-"""Restarts of a service within the window."""
-CLAUDEOPS_RESTART_WINDOW_HOURS = read("CLAUDEOPS_RESTART_WINDOW_HOURS", number(0.01, 8760), 4.0)
-"""The window of the restart limit, in hours."""
-CLAUDEOPS_REDEPLOYMENT_LIMIT = read("CLAUDEOPS_REDEPLOYMENT_LIMIT", whole(0, 1000), 1)
-"""Redeployments of a service within the window."""
-CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS = read("CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS", number(0.01, 8760), 24.0)
-"""The window of the redeployment limit, in hours."""
+CLAUDEOPS_RESTART_LIMIT = read("CLAUDEOPS_RESTART_LIMIT", limit, (2, 4.0))
+"""Restarts of a service."""
+CLAUDEOPS_REDEPLOYMENT_LIMIT = read("CLAUDEOPS_REDEPLOYMENT_LIMIT", limit, (1, 24.0))
+"""Redeployments of a service."""
 
 # == Set by the commands themselves ==
 CLAUDEOPS_DEMO = read("CLAUDEOPS_DEMO", boolean, False)
 """Marks every page as a demo. Set by `up --demo` for its own processes."""
 
+refuse_old(os.environ)
 SECRET_KEY = SECRET_KEY or secret_key(CLAUDEOPS_DATA_DIR)
 if CLAUDEOPS_EMBEDDINGS == "endpoint" and not (CLAUDEOPS_EMBEDDINGS_URL and CLAUDEOPS_EMBEDDINGS_MODEL):
     raise ImproperlyConfigured(
@@ -433,8 +380,9 @@ def cluster(workers: int, timeout: int) -> dict[str, int]:
     }
 
 
+SESSION_STOP_GRACE = 10  # seconds between SIGTERM and SIGKILL
 # The run's own deadline must fire before the queue's, which would leave the CLI orphaned.
-SESSION_TASK_TIMEOUT = CLAUDEOPS_SESSION_TIMEOUT + 2 * CLAUDEOPS_STOP_GRACE + 280
+SESSION_TASK_TIMEOUT = CLAUDEOPS_SESSION_TIMEOUT + 2 * SESSION_STOP_GRACE + 280
 Q_CLUSTER: dict[str, Any] = {
     "name": "default",
     "orm": "default",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import string
 import subprocess
 import sys
@@ -37,6 +38,8 @@ WRONG = [
         "an address that begins with http:// or",
     ),
     ("CLAUDEOPS_ALLOWED_TOOLS", "Bash(docker ps", "tool rules like"),
+    ("CLAUDEOPS_RESTART_LIMIT", "2", "a number of actions and the hours in which they count, like 2/4"),
+    ("CLAUDEOPS_RESTART_LIMIT", "2/0", "a number of actions and the hours in which they count, like 2/4"),
     ("CLAUDEOPS_DATA_DIR", "", "the path of a folder"),
     ("CLAUDEOPS_DATA_DIR", __file__, "the path of a folder, not of a file"),
 ]
@@ -160,6 +163,26 @@ class TestReaders:
     def test_a_home_is_expanded(self, tmp_path, monkeypatch):
         monkeypatch.setenv("HOME", str(tmp_path))
         assert env.folder.parse("~/data") == tmp_path / "data"
+
+
+class TestNamesOfEarlierVersions:
+    @pytest.mark.parametrize(
+        ("name", "instead"),
+        [
+            ("CLAUDEOPS_TIER2_MEMORY_BUDGET", "set CLAUDEOPS_MEMORY_BUDGET, or the budget of an agent in the admin"),
+            ("CLAUDEOPS_MATCHING_JUDGE_KEY_FILE", "set CLAUDEOPS_MODEL_JUDGE to http:NAME"),
+            ("CLAUDEOPS_RECALL_REWRITE_TIMEOUT", "it is a constant now"),
+            ("CLAUDEOPS_TRIAGE_BATCH", "it is a constant now"),
+        ],
+    )
+    def test_one_that_is_set_is_refused_with_what_to_do(self, name, instead):
+        with pytest.raises(ImproperlyConfigured, match=f"^{name} is set, but is no variable any more: {instead}"):
+            env.refuse_old({"HOME": "/", name: ""})
+
+    def test_none_of_them_is_a_variable_and_what_to_do_names_variables(self):
+        env.refuse_old(dict.fromkeys(VARIABLES, ""))
+        named = {name for instead in env.GONE.values() for name in re.findall(r"CLAUDEOPS_\w+", instead)}
+        assert named <= set(VARIABLES)
 
 
 class TestUnknown:
