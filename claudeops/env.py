@@ -115,53 +115,40 @@ def unknown(source: Mapping[str, str]) -> list[tuple[str, str]]:
 # Kinds of values.
 
 
-def whole(low: int, high: int) -> Kind:
-    return Kind(f"a whole number from {low} to {high}", lambda raw: _within(int(raw), low, high))
-
-
-def number(low: float, high: float) -> Kind:
-    return Kind(f"a number from {low} to {high}", lambda raw: _within(float(raw), low, high))
-
-
-def _within(value: Any, low: float, high: float) -> Any:
-    if not low <= value <= high:  # also refuses nan
+def only_if(allowed: bool, value: T) -> T:
+    if not allowed:
         raise ValueError
     return value
 
 
-def one_of(*words: str) -> Kind:
-    def parse(raw: str) -> str:
-        return words[[word.lower() for word in words].index(raw.strip().lower())]
-
-    return Kind("one of " + ", ".join(words), parse)
+def whole(low: int, high: int) -> Kind[int]:
+    return Kind(f"a whole number from {low} to {high}", lambda raw: only_if(low <= int(raw) <= high, int(raw)))
 
 
-def _zone(raw: str) -> str:
-    if raw not in available_timezones():
-        raise ValueError
-    return raw
+def number(low: float, high: float) -> Kind[float]:  # nan is within no limits
+    return Kind(f"a number from {low} to {high}", lambda raw: only_if(low <= float(raw) <= high, float(raw)))
+
+
+def one_of(*words: str) -> Kind[str]:
+    lower = [word.lower() for word in words]
+    return Kind("one of " + ", ".join(words), lambda raw: words[lower.index(raw.strip().lower())])
+
+
+def any_of(*words: str) -> Kind[list[str]]:
+    return Kind(
+        "any of " + ", ".join(words), lambda raw: only_if(set(names.parse(raw)) <= set(words), names.parse(raw))
+    )
 
 
 def _boolean(raw: str) -> bool:
     word = raw.strip().lower()
-    if word not in TRUE | FALSE:
-        raise ValueError
-    return word in TRUE
-
-
-def _any_of(raw: str, *allowed: str) -> list[str]:
-    chosen: list[str] = names.parse(raw)
-    if not set(chosen) <= set(allowed):
-        raise ValueError
-    return chosen
+    return only_if(word in TRUE | FALSE, word in TRUE)
 
 
 def _web_address(raw: str) -> str:
-    value = raw.strip()
-    parts = urlsplit(value)
-    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password):
-        raise ValueError
-    return value
+    value, parts = raw.strip(), urlsplit(raw.strip())
+    is_whole = parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.password)
+    return only_if(not value or bool(is_whole), value)
 
 
 def _budgets(raw: str) -> dict[str, float]:
@@ -169,9 +156,8 @@ def _budgets(raw: str) -> dict[str, float]:
     found = {"": 2.0}
     for part in names.parse(raw):
         role, _, amount = part.rpartition("=")
-        if role.strip() not in ("", *MODEL_ROLES):
-            raise ValueError
-        found[role.strip()] = number(0, 100_000).parse(amount)
+        known = only_if(role.strip() in ("", *MODEL_ROLES), role.strip())
+        found[known] = number(0, 100_000).parse(amount)
     return found
 
 
@@ -182,42 +168,35 @@ def _limit(raw: str) -> tuple[int, float]:
 
 def _tool_rules(raw: str) -> list[str]:
     """Split at commas outside parentheses."""
-    rules, depth, current = [], 0, ""
+    rules, depth = [""], 0
     for character in raw:
-        depth += (character == "(") - (character == ")")
-        if depth < 0:
-            raise ValueError
+        depth = only_if(depth >= 0, depth + (character == "(") - (character == ")"))
         if character == "," and depth == 0:
-            rules.append(current)
-            current = ""
+            rules.append("")
         else:
-            current += character
-    if depth:
-        raise ValueError
-    return [rule.strip() for rule in (*rules, current) if rule.strip()]
+            rules[-1] += character
+    return only_if(depth == 0, [rule.strip() for rule in rules if rule.strip()])
 
 
 def _folder(raw: str) -> Path:
     path = BASE_DIR / Path(raw.strip()).expanduser()
-    if not raw.strip() or (path.exists() and not path.is_dir()):
-        raise ValueError
-    return path
+    return only_if(bool(raw.strip()) and (path.is_dir() or not path.exists()), path)
 
 
 def _markdown_file(raw: str) -> str:
     path = Path(raw.strip()).expanduser()
-    if raw.strip() and not (path.is_absolute() and path.suffix == ".md" and ".git" not in path.parts):
-        raise ValueError
-    return str(path) if raw.strip() else ""
+    is_one = path.is_absolute() and path.suffix == ".md" and ".git" not in path.parts
+    return only_if(not raw.strip() or is_one, str(path) if raw.strip() else "")
 
 
 text = Kind("", str.strip)
 names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
-hook_sets = Kind("any of agents, cooldowns", lambda raw: _any_of(raw, "agents", "cooldowns"))
 budgets = Kind(f"an amount, and those of roles, like 2,judge=0.5; roles are {', '.join(MODEL_ROLES)}", _budgets)
 limit = Kind("a number of actions and the hours in which they count, like 2/4", _limit)
 boolean = Kind("true or false", _boolean)
-time_zone = Kind("the name of a time zone, such as Europe/Berlin", _zone)
+time_zone = Kind(
+    "the name of a time zone, such as Europe/Berlin", lambda raw: only_if(raw in available_timezones(), raw)
+)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
 tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
 folder = Kind("the path of a folder, not of a file", _folder)

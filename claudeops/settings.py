@@ -19,10 +19,10 @@ from django.core.exceptions import ImproperlyConfigured
 
 from claudeops.env import (
     BASE_DIR,
+    any_of,
     boolean,
     budgets,
     folder,
-    hook_sets,
     limit,
     markdown_file,
     names,
@@ -124,7 +124,7 @@ CLAUDEOPS_AGENT_MCP = read("CLAUDEOPS_AGENT_MCP", boolean, False)
 CLAUDEOPS_HOOK_URL = read("CLAUDEOPS_HOOK_URL", web_address, "", "set by `up` on a loopback address")
 """Address at which the CLI's hooks reach this web server, like `http://127.0.0.1:8000`. Without it sessions run
 without hooks."""
-CLAUDEOPS_SESSION_HOOKS = read("CLAUDEOPS_SESSION_HOOKS", hook_sets, ["agents"])
+CLAUDEOPS_SESSION_HOOKS = read("CLAUDEOPS_SESSION_HOOKS", any_of("agents", "cooldowns"), ["agents"])
 """The hooks of our own sessions: `agents` (subagents are told their memory and learn) and `cooldowns` (a Bash
 command that a cooldown forbids is refused)."""
 CLAUDEOPS_INTERVAL = read("CLAUDEOPS_INTERVAL", whole(60, 2_592_000), 3600)
@@ -160,6 +160,14 @@ CLAUDEOPS_MEMORY_BUDGET = read("CLAUDEOPS_MEMORY_BUDGET", whole(0, 200_000), 200
 """Tokens (characters / 4) of memory in a prompt, unless its agent says otherwise; 0 = none."""
 CLAUDEOPS_CURATED_BUDGET = read("CLAUDEOPS_CURATED_BUDGET", whole(0, 200_000), 1000)
 """Tokens (characters / 4) of the curated memory (MEMORY.md) in a prompt and in a briefing; 0 = none."""
+CLAUDEOPS_TRUST = read("CLAUDEOPS_TRUST", one_of("open", "guarded", "strict"), "guarded")
+"""Which memories a prompt is told: `open` (all that the gate allows), `guarded` (not those about the agent, its
+rights and reports, credentials, foreign hosts, removal, protection or standing orders whose session had read
+outside text, until a person or an independent session confirms them), or `strict` (only confirmed ones)."""
+CLAUDEOPS_MATCHING = read("CLAUDEOPS_MATCHING", one_of("semantic", "structural", "supersede"), "semantic")
+"""How an agent's statement is compared with known memories: `semantic` (by its meaning), `structural` (it confirms
+the first memory of its service and category, whose text stays), or `supersede` (a new one supersedes the others
+of its service and category)."""
 
 # == Embeddings and recall ==
 CLAUDEOPS_EMBEDDINGS = read("CLAUDEOPS_EMBEDDINGS", one_of("local", "endpoint", "off"), "local")
@@ -181,18 +189,6 @@ CLAUDEOPS_BRIEFING_BUDGET = read("CLAUDEOPS_BRIEFING_BUDGET", whole(0, 20_000), 
 """Tokens (characters / 4) of the briefing that a developer's session gets when it starts; 0 = none."""
 CLAUDEOPS_PROMPT_MEMORIES = read("CLAUDEOPS_PROMPT_MEMORIES", whole(0, 10), 3)
 """Most memories that a prompt of a developer's session brings, those that match it well; 0 = none."""
-
-# == Trust ==
-CLAUDEOPS_TRUST = read("CLAUDEOPS_TRUST", one_of("open", "guarded", "strict"), "guarded")
-"""Which memories a prompt is told: `open` (all that the gate allows), `guarded` (not those about the agent, its
-rights and reports, credentials, foreign hosts, removal, protection or standing orders whose session had read
-outside text, until a person or an independent session confirms them), or `strict` (only confirmed ones)."""
-
-# == Matching ==
-CLAUDEOPS_MATCHING = read("CLAUDEOPS_MATCHING", one_of("semantic", "structural", "supersede"), "semantic")
-"""How an agent's statement is compared with known memories: `semantic` (by its meaning), `structural` (it confirms
-the first memory of its service and category, whose text stays), or `supersede` (a new one supersedes the others
-of its service and category)."""
 
 # == Models ==
 CLAUDEOPS_MODEL_OBSERVER = read("CLAUDEOPS_MODEL_OBSERVER", text, "claude:haiku")
@@ -303,7 +299,6 @@ MIDDLEWARE = [
 
 ROOT_URLCONF = "claudeops.urls"
 WSGI_APPLICATION = "claudeops.wsgi.application"
-ASGI_APPLICATION = "claudeops.asgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 PROMPTS_DIR = BASE_DIR / "templates" / "prompts"
@@ -426,10 +421,8 @@ LOGOUT_REDIRECT_URL = "login"
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
-USE_TZ = True
 FORMAT_MODULE_PATH = "claudeops.formats"
 
-APPEND_SLASH = True
 STATIC_URL = "static/"
 # Served from the packages themselves, without collectstatic. (A STATIC_ROOT that is never filled would cause a warning
 # at every start; claudeops/static is found because claudeops is an app.)
@@ -443,12 +436,6 @@ SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 SECURE_HSTS_SECONDS = 31_536_000 if SECURE_COOKIES else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_COOKIES
 SECURE_HSTS_PRELOAD = SECURE_COOKIES
-SECURE_CONTENT_TYPE_NOSNIFF = True
-SECURE_REFERRER_POLICY = "same-origin"
-SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SAMESITE = "Lax"
-CSRF_COOKIE_SAMESITE = "Lax"
-X_FRAME_OPTIONS = "DENY"
 if CLAUDEOPS_TRUST_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
