@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.core.management import get_commands
 
 from claudeops.env import BASE_DIR, VARIABLES
 from memories.taxonomy import OPS
@@ -113,10 +114,28 @@ def test_every_dependency_is_argued_for():
     assert not {name for name in asked if not re.search(rf"\b{re.escape(name)}\b", rows)}
 
 
+def test_the_readme_is_short_and_its_first_screen_shows_the_running_thing_and_the_two_lines():
+    lines = read("README.md").splitlines()
+    assert len(lines) <= 150
+    first_screen = lines[:40]
+    commands = {line.split("#")[0].strip() for line in first_screen}
+    assert commands >= {
+        "pip install -r requirements.txt && python manage.py up --demo",
+        "pip install -r tests/requirements.txt && pytest",
+    }
+    assert re.search(r"!\[[^\]]+\]\([^)]+\)", "\n".join(first_screen))
+
+
 @pytest.mark.parametrize("name", REFERENCES)
 def test_a_reference_is_what_the_program_says(name):
     """`python -m tests.support.references` writes them."""
     assert read(name) == REFERENCES[name]()
+
+
+def test_every_command_that_a_document_names_exists():
+    named = {name for path in DOCUMENTS for name in re.findall(r"manage\.py ([a-z_-]+)", path.read_text("utf-8"))}
+    assert named
+    assert not named - set(get_commands())
 
 
 def test_no_document_names_a_variable_that_is_unknown(subtests):
@@ -127,7 +146,7 @@ def test_no_document_names_a_variable_that_is_unknown(subtests):
 
 
 def test_the_hook_is_settings_that_the_cli_reads():
-    (text,) = blocks(read("README.md"), "json")
+    (text,) = blocks(read("docs/hooks.md"), "json")
     (entry,) = json.loads(text)["hooks"]["PreToolUse"]
     assert entry["matcher"] == "Bash"
     ((event, installed),) = groups("cooldowns", url="http://127.0.0.1:8000", token="$OPS_HOOK_TOKEN")
@@ -135,7 +154,7 @@ def test_the_hook_is_settings_that_the_cli_reads():
 
 
 def test_the_units_let_running_sessions_live():
-    units = [unit for unit in blocks(read("README.md"), "ini") if "[Service]" in unit]
+    units = [unit for unit in blocks(read("docs/production.md"), "ini") if "[Service]" in unit]
     assert len(units) == 2
     services = []
     for unit in units:
@@ -162,9 +181,8 @@ def keys_of_the_dialog() -> list[tuple[str, str]]:
     return [(" ".join(re.findall(r"<kbd>(.*?)</kbd>", keys)), what) for keys, what in rows]
 
 
-@pytest.mark.parametrize("name", ["docs/dashboard.md", "README.md"])
-def test_the_keys_are_written_down_as_the_page_shows_them(name):
-    rows = re.findall(r"^\| ((?:`[^`]+` ?)+)\| (.*?) \|$", read(name), re.MULTILINE)
+def test_the_keys_are_written_down_as_the_page_shows_them():
+    rows = re.findall(r"^\| ((?:`[^`]+` ?)+)\| (.*?) \|$", read("docs/dashboard.md"), re.MULTILINE)
     written = {(" ".join(re.findall(r"`([^`]+)`", keys)), what) for keys, what in rows}
     assert keys_of_the_dialog()
     assert set(keys_of_the_dialog()) <= written
