@@ -19,7 +19,6 @@ from sessions_app.runner.agent_hooks import groups
 from tests.support.references import REFERENCES
 
 DOCS = BASE_DIR / "docs"
-PACKAGES = ("claudeops", "memories", "sessions_app")
 DOCUMENTS = [BASE_DIR / "README.md", *sorted(DOCS.glob("*.md"))]
 WIDEST = 100
 """Characters of a line of the diagram: wider ones are cut off or scrolled on most screens."""
@@ -46,12 +45,6 @@ def links(document: Path) -> Iterator[tuple[Path, str]]:
             yield (document.parent / path).resolve() if path else document, fragment
 
 
-def map_of(package: str) -> str:
-    """The part of the module map that is about `package`."""
-    text = read("docs/architecture.md")
-    return text.split(f"### `{package}/`", 1)[1].split("\n### ", 1)[0].split("\n## ", 1)[0]
-
-
 def requirements(name: str) -> set[str]:
     lines = (line.partition("#")[0].strip() for line in read(name).splitlines())
     return {re.split(r"[\[=<>]", line)[0].lower() for line in lines if line and not line.startswith("-")}
@@ -71,23 +64,6 @@ def test_every_link_leads_somewhere(subtests):
             assert not broken
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_module_map_names_every_module(package):
-    named = map_of(package)
-    modules = {path.name for path in (BASE_DIR / package).glob("*.py")} - {"__init__.py"}
-    folders = {path.parent.name for path in (BASE_DIR / package).glob("*/__init__.py")} - {"migrations"}
-    assert not {name for name in modules if f"`{name}`" not in named}
-    assert not {name for name in folders if f"`{name}/" not in named}
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_module_map_names_nothing_that_is_gone(package):
-    first_cells = [line.split("|")[1] for line in map_of(package).splitlines() if line.startswith("| `")]
-    named = {name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)}
-    assert named
-    assert not {name for name in named if not (BASE_DIR / package / name).exists()}
-
-
 def test_what_the_architecture_names_by_path_is_there():
     text = read("docs/architecture.md")
     named = set(re.findall(r"`((?:claudeops|memories|sessions_app|templates|tests)/[\w./]+)`", text))
@@ -95,8 +71,8 @@ def test_what_the_architecture_names_by_path_is_there():
     assert not {path for path in named if not (BASE_DIR / path).exists()}
 
 
-def test_there_is_one_diagram_and_it_is_drawn_straight():
-    drawn = [block for block in blocks(read("docs/architecture.md"), "") if "┌" in block]
+def test_the_diagram_of_the_readme_is_drawn_straight():
+    drawn = [block for block in blocks(read("README.md"), "") if "┌" in block]
     assert len(drawn) == 1
     lines = drawn[0].splitlines()
     assert max(map(len, lines)) <= WIDEST

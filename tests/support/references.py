@@ -13,6 +13,7 @@ import django
 from django.core.management import get_commands, load_command_class
 
 from claudeops.env import BASE_DIR, VARIABLES
+from tests.support import architecture
 
 OURS = ("claudeops", "memories", "sessions_app")
 SETTINGS = """# Settings
@@ -111,7 +112,12 @@ def as_typed(option: Action) -> str:
     return " ".join(filter(None, (*option.option_strings[-1:], value)))
 
 
-REFERENCES = {"docs/settings.md": settings, "docs/commands.md": commands}
+REFERENCES = {
+    "docs/settings.md": settings,
+    "docs/commands.md": commands,
+    "docs/modules.md": architecture.modules,
+    "docs/pictures/architecture.svg": architecture.picture,
+}
 """The files, and what makes their text."""
 
 if __name__ == "__main__":
