@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -74,11 +75,14 @@ def read(name: str, kind: Kind[T], default: T, shown: str = "") -> T:
 CONSTANT = "it is a constant now"
 GONE = {
     "CLAUDEOPS_BACKUP_DAILY": "set CLAUDEOPS_BACKUP_KEEP, where 0 makes none",
+    "CLAUDEOPS_HOUSE_COMMANDS": "set CLAUDEOPS_HOUSE_TOOLS, like Bash(ceph status)",
     "CLAUDEOPS_KNOWLEDGE_*": CONSTANT,
+    "CLAUDEOPS_MAINTENANCE_ZONE": "set CLAUDEOPS_MAINTENANCE_HOUR, like 3 Europe/Berlin",
     "CLAUDEOPS_MATCHING_JUDGE_*": "set CLAUDEOPS_MODEL_JUDGE to http:NAME, and CLAUDEOPS_MODEL_URL and _KEY",
     "CLAUDEOPS_MEMORY_RELEVANT_*": CONSTANT,
     "CLAUDEOPS_MODEL_BUDGETS": "set CLAUDEOPS_MODEL_DAILY_USD, like 2,judge=0.5",
     "CLAUDEOPS_OBSERVE_IDLE": CONSTANT,
+    "CLAUDEOPS_OUTSIDE_[CP]*": "set CLAUDEOPS_OUTSIDE_TOOLS, like Bash(docker ps),Read(/srv/incoming)",
     "CLAUDEOPS_PROPOSAL_DAYS": CONSTANT,
     "CLAUDEOPS_RECALL_AGE": CONSTANT,
     "CLAUDEOPS_RECALL_REWRITE_TIMEOUT": CONSTANT,
@@ -90,6 +94,7 @@ GONE = {
     "CLAUDEOPS_TELEMETRY_DAYS": CONSTANT,
     "CLAUDEOPS_TIER?_MEMORY_BUDGET": "set CLAUDEOPS_MEMORY_BUDGET, or the budget of an agent in the admin",
     "CLAUDEOPS_TRIAGE_BATCH": CONSTANT,
+    "CLAUDEOPS_TRUSTED_MCP_SERVERS": "set CLAUDEOPS_HOUSE_TOOLS, like mcp__mail",
     "CLAUDEOPS_VECTOR_SEARCH": CONSTANT,
 }
 """Names of earlier versions (shell patterns, the first that fits counts), and what to do instead."""
@@ -166,6 +171,17 @@ def _limit(raw: str) -> tuple[int, float]:
     return whole(0, 1000).parse(most), number(0.01, 8760).parse(hours)
 
 
+def _hour(raw: str) -> tuple[int, str]:
+    number_, _, zone = raw.strip().partition(" ")
+    return whole(0, 23).parse(number_), only_if(zone in ("", *available_timezones()), zone or "UTC")
+
+
+def tools_like(pattern: str, allowed: str) -> Kind[list[str]]:
+    return Kind(
+        allowed, lambda raw: [only_if(bool(re.fullmatch(pattern, rule)), rule) for rule in tool_rules.parse(raw)]
+    )
+
+
 def _tool_rules(raw: str) -> list[str]:
     """Split at commas outside parentheses."""
     rules, depth = [""], 0
@@ -194,10 +210,15 @@ names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.st
 budgets = Kind(f"an amount, and those of roles, like 2,judge=0.5; roles are {', '.join(MODEL_ROLES)}", _budgets)
 limit = Kind("a number of actions and the hours in which they count, like 2/4", _limit)
 boolean = Kind("true or false", _boolean)
-time_zone = Kind(
-    "the name of a time zone, such as Europe/Berlin", lambda raw: only_if(raw in available_timezones(), raw)
-)
+hour = Kind("an hour from 0 to 23, and a time zone, like 3 Europe/Berlin", _hour)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
 tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
+house_tools = tools_like(
+    r"(?!mcp__)\w+|mcp__(?!.*__)[\w.-]+|Bash\([^()]+\)",
+    "tools, MCP servers and commands, like WebFetch,mcp__mail,Bash(ceph status)",
+)
+outside_tools = tools_like(
+    r"Bash\([^()]+\)|Read\(/[^()]*\)", "commands and folders, like Bash(docker ps),Read(/srv/incoming)"
+)
 folder = Kind("the path of a folder, not of a file", _folder)
 markdown_file = Kind("the absolute path of a file that ends with .md, or nothing", _markdown_file)

@@ -40,6 +40,13 @@ WRONG = [
     ("CLAUDEOPS_ALLOWED_TOOLS", "Bash(docker ps", "tool rules like"),
     ("CLAUDEOPS_RESTART_LIMIT", "2", "a number of actions and the hours in which they count, like 2/4"),
     ("CLAUDEOPS_RESTART_LIMIT", "2/0", "a number of actions and the hours in which they count, like 2/4"),
+    ("CLAUDEOPS_MAINTENANCE_HOUR", "3 Europe", "an hour from 0 to 23, and a time zone, like 3 Europe/Berlin"),
+    ("CLAUDEOPS_MAINTENANCE_HOUR", "24", "an hour from 0 to 23, and a time zone, like 3 Europe/Berlin"),
+    ("CLAUDEOPS_HOUSE_TOOLS", "ceph status", "tools, MCP servers and commands, like"),
+    ("CLAUDEOPS_HOUSE_TOOLS", "mcp__mail__send", "tools, MCP servers and commands, like"),
+    ("CLAUDEOPS_HOUSE_TOOLS", "Read(/srv)", "tools, MCP servers and commands, like"),
+    ("CLAUDEOPS_OUTSIDE_TOOLS", "Read(srv)", "commands and folders, like"),
+    ("CLAUDEOPS_OUTSIDE_TOOLS", "WebFetch", "commands and folders, like"),
     ("CLAUDEOPS_DATA_DIR", "", "the path of a folder"),
     ("CLAUDEOPS_DATA_DIR", __file__, "the path of a folder, not of a file"),
 ]
@@ -154,6 +161,14 @@ class TestReaders:
             return
         assert all(rule == rule.strip() and rule.count("(") == rule.count(")") for rule in rules)
         assert "".join(rules).replace(" ", "").replace(",", "") == raw.replace(" ", "").replace(",", "")
+
+    def test_an_hour_is_in_utc_or_in_a_time_zone(self):
+        assert env.hour.parse("4") == (4, "UTC")
+        assert env.hour.parse("4 Europe/Berlin") == (4, "Europe/Berlin")
+
+    def test_tools_of_the_house_are_tools_servers_and_commands(self):
+        assert env.house_tools.parse("WebFetch, mcp__my-mail") == ["WebFetch", "mcp__my-mail"]
+        assert env.house_tools.parse("Bash(ceph status --format json)") == ["Bash(ceph status --format json)"]
 
     def test_a_folder_is_taken_relative_to_the_checkout(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)

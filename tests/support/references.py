@@ -58,7 +58,7 @@ def settings() -> str:
     body = ast.parse(source).body
     for statement, text in pairwise(body):
         calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
-        name = next((ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == "read"), None)
+        name = next((ast.literal_eval(call.args[0]) for call in calls if ast.unparse(call.func) == "env.read"), None)
         if name is None:
             continue
         for number in [number for number in lines if number < statement.lineno]:
@@ -78,7 +78,7 @@ def as_in_the_environment(value: Any) -> str:
         value = ",".join(value)
     elif isinstance(value, float):
         value = f"{value:g}"
-    return f"`{value}`" if value not in ("", None, {}) else ""
+    return f"`{value}`" if value not in ("", None) else ""
 
 
 def row(*cells: str) -> str:
