@@ -139,10 +139,9 @@ def one_of(*words: str) -> Kind[str]:
     return Kind("one of " + ", ".join(words), lambda raw: words[lower.index(raw.strip().lower())])
 
 
-def any_of(*words: str) -> Kind[list[str]]:
-    return Kind(
-        "any of " + ", ".join(words), lambda raw: only_if(set(names.parse(raw)) <= set(words), names.parse(raw))
-    )
+def list_of(pattern: str, allowed: str) -> Kind[list[str]]:
+    """Return the kind of a list whose items fit the regular expression. Commas inside parentheses are no separators."""
+    return Kind(allowed, lambda raw: [only_if(bool(re.fullmatch(pattern, item)), item) for item in _tool_rules(raw)])
 
 
 def _boolean(raw: str) -> bool:
@@ -172,14 +171,8 @@ def _limit(raw: str) -> tuple[int, float]:
 
 
 def _hour(raw: str) -> tuple[int, str]:
-    number_, _, zone = raw.strip().partition(" ")
-    return whole(0, 23).parse(number_), only_if(zone in ("", *available_timezones()), zone or "UTC")
-
-
-def tools_like(pattern: str, allowed: str) -> Kind[list[str]]:
-    return Kind(
-        allowed, lambda raw: [only_if(bool(re.fullmatch(pattern, rule)), rule) for rule in tool_rules.parse(raw)]
-    )
+    at, _, zone = raw.strip().partition(" ")
+    return whole(0, 23).parse(at), only_if(zone in ("", *available_timezones()), zone or "UTC")
 
 
 def _tool_rules(raw: str) -> list[str]:
@@ -207,17 +200,18 @@ def _markdown_file(raw: str) -> str:
 
 text = Kind("", str.strip)
 names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
+hook_sets = list_of("agents|cooldowns", "any of agents, cooldowns")
 budgets = Kind(f"an amount, and those of roles, like 2,judge=0.5; roles are {', '.join(MODEL_ROLES)}", _budgets)
 limit = Kind("a number of actions and the hours in which they count, like 2/4", _limit)
 boolean = Kind("true or false", _boolean)
 hour = Kind("an hour from 0 to 23, and a time zone, like 3 Europe/Berlin", _hour)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
 tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
-house_tools = tools_like(
+house_tools = list_of(
     r"(?!mcp__)\w+|mcp__(?!.*__)[\w.-]+|Bash\([^()]+\)",
     "tools, MCP servers and commands, like WebFetch,mcp__mail,Bash(ceph status)",
 )
-outside_tools = tools_like(
+outside_tools = list_of(
     r"Bash\([^()]+\)|Read\(/[^()]*\)", "commands and folders, like Bash(docker ps),Read(/srv/incoming)"
 )
 folder = Kind("the path of a folder, not of a file", _folder)
