@@ -225,14 +225,25 @@ def test_a_wrong_value_stops_the_start_with_one_line(command, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("CLAUDEOPS_EMBEDDINGS", "endpoint", "CLAUDEOPS_EMBEDDINGS_URL and CLAUDEOPS_EMBEDDINGS_MODEL must say which"),
+        (
+            "CLAUDEOPS_TRIAGE_BATCH",
+            "5",
+            "CLAUDEOPS_TRIAGE_BATCH is set, but is no variable any more: it is a constant now",
+        ),
+    ],
+)
 @pytest.mark.processes
-def test_an_endpoint_that_is_not_named_stops_the_start(tmp_path):
+def test_an_endpoint_without_a_name_and_an_old_variable_stop_the_start(name, value, message, tmp_path):
     run = subprocess.run(
         [sys.executable, str(BASE_DIR / "manage.py"), "check"],
-        env={"PATH": os.environ["PATH"], "CLAUDEOPS_DATA_DIR": str(tmp_path), "CLAUDEOPS_EMBEDDINGS": "endpoint"},
+        env={"PATH": os.environ["PATH"], "CLAUDEOPS_DATA_DIR": str(tmp_path), name: value},
         capture_output=True,
         text=True,
         check=False,
     )
     assert run.returncode == 1
-    assert "CLAUDEOPS_EMBEDDINGS_URL and CLAUDEOPS_EMBEDDINGS_MODEL must say which" in run.stderr
+    assert message in run.stderr
