@@ -80,7 +80,7 @@ def variables_are_known(app_configs: Sequence[AppConfig] | None, **kwargs: Any) 
     return [
         checks.Warning(
             f"The environment sets {name}, which is not a variable of claudeops.",
-            hint=f"Did you mean {nearest}?" if nearest else "README.md has the table of all variables.",
+            hint=f"Did you mean {nearest}?" if nearest else "docs/settings.md has all variables.",
             id="claudeops.W001",
         )
         for name, nearest in unknown(os.environ)

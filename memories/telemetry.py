@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.conf import settings
-
 from claudeops.lib.append import append
 from memories.models import RecordLevel, TelemetryRecord, to_utc
 
 BATCH = 1_000
+KEPT = timedelta(days=30)
 
 
 def prune(at: datetime | None = None) -> int:
-    """Delete the records older than CLAUDEOPS_TELEMETRY_DAYS, a batch at a time; return how many."""
-    before = to_utc(at) - timedelta(days=settings.CLAUDEOPS_TELEMETRY_DAYS)
+    """Delete the records older than KEPT, a batch at a time; return how many."""
+    before = to_utc(at) - KEPT
     old = TelemetryRecord.objects.filter(at__lt=before).order_by("at", "pk")
     total = 0
     while batch := list(old.values_list("pk", flat=True)[:BATCH]):

@@ -65,14 +65,14 @@ def retry_is_long_enough(app_configs: Sequence[AppConfig] | None, **kwargs: Any)
 @register("sessions_app")
 def queue_outlasts_a_session(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """sessions_app.E002: the queue's time limit would orphan the CLI, so a session's limit must be shorter."""
-    longest = settings.CLAUDEOPS_SESSION_TIMEOUT + 2 * settings.CLAUDEOPS_STOP_GRACE
+    longest = settings.CLAUDEOPS_SESSION_TIMEOUT + 2 * settings.SESSION_STOP_GRACE
     limit = dict(clusters()).get("sessions", {}).get("timeout", 0)
     if limit > longest:
         return []
     return [
         Error(
             f"The queue sessions ends a task after {limit} s, but a session may take {longest} s "
-            "(CLAUDEOPS_SESSION_TIMEOUT plus twice CLAUDEOPS_STOP_GRACE).",
+            "(CLAUDEOPS_SESSION_TIMEOUT plus twice SESSION_STOP_GRACE).",
             hint="Raise the timeout of the cluster sessions in Q_CLUSTER, or lower CLAUDEOPS_SESSION_TIMEOUT.",
             id="sessions_app.E002",
         )

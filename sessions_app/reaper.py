@@ -160,7 +160,7 @@ def _reap_living(
     # All workers may be busy for an hour; a stop or a deadline cannot wait for one.
     if claim(session, at):
         ended_by = EndedBy.STOP if session.stop_requested_at else EndedBy.DEADLINE
-        code = terminate(process, settings.CLAUDEOPS_STOP_GRACE)
+        code = terminate(process, settings.SESSION_STOP_GRACE)
         run.finish(session.pk, exit_code=code, ended_by=ended_by, stopped_by=session.stop_requested_by)
         done.closed.append(session.pk)
 
@@ -177,7 +177,7 @@ def _end_processes_of_lost_sessions(at: datetime, done: Reaped) -> None:
         process = process_of(session)
         if process is not None:
             logger.warning("session %s was closed as lost; ending its process %s", session.pk, process.pid)
-            terminate(process, settings.CLAUDEOPS_STOP_GRACE)
+            terminate(process, settings.SESSION_STOP_GRACE)
             done.ended.append(session.pk)
         log_masking.seal(session, folder_of(session))
 
@@ -195,7 +195,7 @@ def _reap_foreign(session: Session, at: datetime, done: Reaped) -> None:
 def _give_up(session: Session, done: Reaped) -> None:
     process = process_of(session)
     if process is not None:
-        terminate(process, settings.CLAUDEOPS_STOP_GRACE)
+        terminate(process, settings.SESSION_STOP_GRACE)
     reason = (
         f"Given up after {session.attempts} attempts to follow it; its log was ingested up to byte "
         f"{session.ingest_offset}. The raw log is kept: {session.log_file or 'none was written'}."

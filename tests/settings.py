@@ -54,7 +54,7 @@ def prepare() -> None:
         CLAUDEOPS_DATA_DIR=folder,
         CLAUDEOPS_PLAIN_HTTP="1",
         CLAUDEOPS_REPLAY_SPEED="0",
-        CLAUDEOPS_BACKUP_DAILY="false",  # the tests of backups switch it on
+        CLAUDEOPS_BACKUP_KEEP="0",  # the tests of backups switch it on
         CLAUDEOPS_OBSERVE="false",  # a test that ends sessions queues nothing else; the tests of it switch it on
         CLAUDEOPS_CURATE="false",  # the same for what is curated by schedule
         CLAUDEOPS_EMBEDDINGS="off",  # nothing is downloaded; a test that wants vectors says so

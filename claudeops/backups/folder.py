@@ -38,7 +38,7 @@ def plan_file() -> Path:
 
 def is_daily_on() -> bool:
     """Whether workers make a backup each day. On PostgreSQL its own tools do."""
-    return bool(settings.CLAUDEOPS_BACKUP_DAILY) and connection.vendor == "sqlite"
+    return settings.CLAUDEOPS_BACKUP_KEEP > 0 and connection.vendor == "sqlite"
 
 
 def time_of(name: str) -> datetime | None:

@@ -185,7 +185,7 @@ def _require_fit(found: Manifest) -> None:
         raise BackupError(
             "other_database",
             f"The backup is of {found.vendor}, DATABASE_URL names {connection.vendor}.",
-            "Restore it with a DATABASE_URL of that kind; README.md says how to move to PostgreSQL.",
+            "Restore it with a DATABASE_URL of that kind; docs/production.md says how to move to PostgreSQL.",
         )
     if ".".join(database_version.EARLIEST) in found.migrations:
         raise BackupError("earlier_backup", database_version.EARLIER, database_version.EXPORT)

@@ -252,7 +252,7 @@ def _budgets(at: datetime, needed: list[State]) -> Iterator[Alarm]:
     for one in needed:
         if one.spent.over and one.waiting:
             text = f"The {one.chosen.role.name} asks no more today: {one.spent.over}; {one.waiting.text} waiting."
-            advice = "It goes on at 00:00 UTC; `CLAUDEOPS_MODEL_BUDGETS` raises it."
+            advice = "It goes on at 00:00 UTC; `CLAUDEOPS_MODEL_DAILY_USD` raises it."
             yield Alarm(f"budget {one.chosen.role.name}", text, advice, one.waiting.since)
     limit = settings.CLAUDEOPS_DAILY_BUDGET_USD
     held = Session.objects.queued().order_by("queued_at").values_list("queued_at", flat=True)

@@ -433,12 +433,7 @@ def _vector_search() -> Iterator[Finding]:
     model = state.active_model()
     if connection.vendor != "postgresql" or model is None:
         return
-    by = pgvector.served_by(model)
-    if settings.CLAUDEOPS_VECTOR_SEARCH == "pgvector" and by.startswith("numpy"):
-        hint = "Run `CREATE EXTENSION vector` as a superuser; a worker makes the index within a minute or two."
-        yield Finding(WARNING, "vector search", f"CLAUDEOPS_VECTOR_SEARCH asks for pgvector, served by {by}", hint)
-    else:
-        yield Finding(OK, "vector search", by)
+    yield Finding(OK, "vector search", pgvector.served_by(model))
 
 
 def _ago(then: datetime, at: datetime) -> str:

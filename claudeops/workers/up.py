@@ -314,7 +314,7 @@ def demo_environment(given: Mapping[str, str], data_dir: Path) -> dict[str, str]
     # The operator's own sessions are none of it.
     chosen["CLAUDEOPS_TRANSCRIPT_FOLDERS"] = ""
     # Its data are samples.
-    chosen.setdefault("CLAUDEOPS_BACKUP_DAILY", "false")
+    chosen.setdefault("CLAUDEOPS_BACKUP_KEEP", "0")
     return chosen
 
 

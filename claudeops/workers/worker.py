@@ -370,7 +370,7 @@ class Worker:
             self._file_watcher.stop()
         if not self.stop_sessions:
             handover.DETACH.set()
-        limit = TASKS_MAY_TAKE + (2 * settings.CLAUDEOPS_STOP_GRACE if self.stop_sessions else 0)
+        limit = TASKS_MAY_TAKE + (2 * settings.SESSION_STOP_GRACE if self.stop_sessions else 0)
         give_up = time.monotonic() + limit
         logger.info("worker: stopping")
         while any(one.running for one in self.queues):

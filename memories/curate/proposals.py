@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Greatest
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
 
 SYSTEM = "system"
 LONGEST_TEXT = 1_000
+KEPT = timedelta(days=7)
+"""How long a proposal waits for an answer."""
 """Characters of an entry. A session is told at most 4,000 of the whole file."""
 BATCH = 200
 DECIDED = (
@@ -119,7 +120,7 @@ def propose(
         "conflict": conflict or {},
         "by": by[:150],
         "created_at": when,
-        "expires_at": when + kept_for(),
+        "expires_at": when + KEPT,
     }
     with transaction.atomic():
         row, is_new = Proposal.objects.get_or_create(key=key, defaults=fields)
@@ -270,7 +271,7 @@ def edit(
             return row
         decision = _decision(row, ProposalVerdict.EDIT, Tier.PERSON, by, reason, when, after=changed["text"])
         decision.save()
-        _update(row, tier=Tier.PERSON, expires_at=when + kept_for(), claimed_until=None, **changed)
+        _update(row, tier=Tier.PERSON, expires_at=when + KEPT, claimed_until=None, **changed)
     return row
 
 
@@ -391,11 +392,6 @@ def checked_text(text: str, section: str) -> str:
     return entry
 
 
-def kept_for() -> timedelta:
-    """Return how long a proposal waits for an answer."""
-    return timedelta(days=settings.CLAUDEOPS_PROPOSAL_DAYS)
-
-
 def _that_wrote(file_id: int, entry: str) -> Proposal | None:
     """Return the latest proposal that wrote an entry of this text; None for a person's entry."""
     rows = Proposal.objects.filter(file=file_id, text=entry, state__in=(ProposalState.APPROVED, ProposalState.PROMOTED))
@@ -474,7 +470,7 @@ def _wait_for_person(row: Proposal, decision: ProposalDecision, **columns: Any) 
         decided_at=None,
         decided_by="",
         why=decision.reason,
-        expires_at=decision.at + kept_for(),
+        expires_at=decision.at + KEPT,
         claimed_until=None,
         notified_at=None,
         **columns,
@@ -497,8 +493,7 @@ def _expire(pk: int, tier: int, at: datetime) -> int:
         row = locked(pk)
         if row.expires_at is None or row.expires_at > at:
             return 0
-        days = settings.CLAUDEOPS_PROPOSAL_DAYS
-        reason = f"Nobody answered it within {days} day{'' if days == 1 else 's'}."
+        reason = f"Nobody answered it within {KEPT.days} days."
         decision = _decision(row, ProposalVerdict.EXPIRE, row.tier, SYSTEM, reason, at)
         _settle(row, decision, state=ProposalState.EXPIRED)
     return 1

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Prefetch, Q, QuerySet
 
@@ -46,6 +45,8 @@ from memories.telemetry import record
 
 ACTOR = "triage:"
 """How the actor begins of what a model decides, before its name."""
+MOST_AT_ONCE = 20
+"""Proposals that the model decides about in one call."""
 SMALLER = (5, 1)
 """Proposals to a call after the first and the second answer without a verdict about them; then a person decides."""
 CLAIM = timedelta(minutes=10)
@@ -280,7 +281,7 @@ def _claim(at: datetime, done: Triaged) -> Batch | None:
 
 
 def _size(tries: int) -> int:
-    sizes = (settings.CLAUDEOPS_TRIAGE_BATCH, *SMALLER)
+    sizes = (MOST_AT_ONCE, *SMALLER)
     return int(sizes[min(tries, len(sizes) - 1)])
 
 

@@ -127,10 +127,6 @@ def read_id(text: str) -> int:
     return int(text)
 
 
-TIER = 1
-"""The tier whose budget is used: most sessions have it, and it is the tier of a schedule that names none."""
-
-
 @dataclass(frozen=True, slots=True)
 class PromptLine:
     """A line of the block, `place` counted from 1. `kind` is same, new, or gone (which has no place)."""
@@ -153,9 +149,9 @@ class NextPrompt:
 def next_prompt(memory: Memory, *, instead_of: Memory | None = None) -> NextPrompt:
     """Return the lines around `memory` as if it were approved and `instead_of` were superseded.
 
-    The block is the one of a session of tier 1 in the memory's project, without a task. Writes nothing.
+    The block is the one of a session without an agent in the memory's project, without a task. Writes nothing.
     """
-    budget = budget_for(TIER)
+    budget = budget_for()
     why = "It waits for its own approval." if instead_of and memory.waits else _never_injected(memory)
     if why:
         return NextPrompt((), 0, budget, why)

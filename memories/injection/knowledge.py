@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Q
 
 from claudeops.lib.time_limit import time_limit
@@ -31,6 +30,9 @@ INTRO = (
     "disagrees, believe what you see. Name each one that you use by its id, such as [m42], in your text or in "
     "`memories_used` of the structured answer."
 )
+MOST_KNOWLEDGE = 10
+KNOWLEDGE_BUDGET = 800
+"""Tokens (characters / 4) of the block."""
 LONGEST = 6.0
 """Seconds of a recall, the rewriting of its query (2 s at most) included; after them a session starts without."""
 
@@ -88,10 +90,7 @@ def select_knowledge(
     `profile` is one of recall's: lean is not rewritten. Never raises, and takes no longer than about `seconds`: then
     nothing is found and `why` says so. `is_preview`: no session is told it, so that nothing is rewritten nor logged.
     """
-    budget, most = settings.CLAUDEOPS_KNOWLEDGE_BUDGET, settings.CLAUDEOPS_KNOWLEDGE_MOST
-    asked = Knowledge(budget=budget, profile=profile, query=query.strip()[:LONGEST_QUERY])
-    if not budget or not most:
-        return replace(asked, why="it is switched off (CLAUDEOPS_KNOWLEDGE_BUDGET, CLAUDEOPS_KNOWLEDGE_MOST)")
+    asked = Knowledge(budget=KNOWLEDGE_BUDGET, profile=profile, query=query.strip()[:LONGEST_QUERY])
     scope = project.pk if project else None
     asker = None if is_preview else Asker("injection", f"agent:{agent}" if agent else "", session_id)
     filters = Filters(project=scope, agent=agent, taxonomy=KNOWLEDGE.slug, trusted_only=True)
@@ -120,7 +119,7 @@ def select_knowledge(
     asked = replace(asked, why=why)
     if found is not None:
         asked = replace(asked, profile=found.trace.profile, trace=_trace(found))
-    return _within(asked, windows, found.hits if found else (), most)
+    return _within(asked, windows, found.hits if found else ())
 
 
 def weights() -> Weights:
@@ -128,8 +127,8 @@ def weights() -> Weights:
     return replace(fusion.configured(), age=MULTIPLIED, age_rate=KNOWLEDGE.rank_decay)
 
 
-def _within(asked: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit], most: int) -> Knowledge:
-    """Take the first `most` within the budget, those in their window before the hits.
+def _within(asked: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit]) -> Knowledge:
+    """Take the first MOST_KNOWLEDGE within the budget, those in their window before the hits.
 
     The first that does not fit ends the choice. What is outside of its window is left out.
     """
@@ -142,8 +141,8 @@ def _within(asked: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit]
     full = ""
     for entry in entries:
         longer = [*lines, named_line(entry["category"], entry["observation"], entry["id"])]
-        if not full and len(lines) == most:
-            full = f"the limit of {most:,} memories (CLAUDEOPS_KNOWLEDGE_MOST) is reached"
+        if not full and len(lines) == MOST_KNOWLEDGE:
+            full = f"the limit of {MOST_KNOWLEDGE} memories is reached"
         if not full and block(longer)[1] > asked.budget:
             full = f"the budget of {asked.budget:,} tokens is full"
         if full:

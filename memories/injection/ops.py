@@ -16,7 +16,7 @@ from django.db import transaction
 from memories.injection import rows
 from memories.injection.budget import Line, choose, cut, shown
 from memories.injection.escape import safe
-from memories.injection.relevant import BY_CONFIDENCE, Found, Task, memories_of, relevant
+from memories.injection.relevant import BY_CONFIDENCE, RELEVANT_SHARE, Found, Task, memories_of, relevant
 from memories.injection.windows import Windowed, usable, windowed, windows_at
 from memories.lifecycle.rules import aged
 from memories.lifecycle.sweep import is_due, sweep
@@ -84,9 +84,8 @@ class Explained:
     reason: str
 
 
-def budget_for(tier: int) -> int:
-    """Return the token budget of a tier: its own setting, or the general one."""
-    own: int | None = getattr(settings, f"CLAUDEOPS_TIER{tier}_MEMORY_BUDGET", None)
+def budget_for(own: int | None = None) -> int:
+    """Return the token budget of a prompt: that of its agent if it has its own, or the setting."""
     return settings.CLAUDEOPS_MEMORY_BUDGET if own is None else own
 
 
@@ -101,7 +100,7 @@ def build(
     """Build the block for a session: global memories and those of its project, within `budget` tokens.
 
     Memories whose window of time is open come first; those outside theirs are left out. Then come those relevant to
-    `task`, in a part of the budget (CLAUDEOPS_MEMORY_RELEVANT_SHARE), then those of the highest confidence. With `at`
+    `task`, in a part of the budget (RELEVANT_SHARE), then those of the highest confidence. With `at`
     (aware UTC) decay and expiry up to then are applied and rolled back; without it the memories count as stored.
     `as_if`: what the block would be after that decision.
     """
@@ -162,7 +161,7 @@ def _build(budget: int, project_id: int | None, found: Found | None, as_if: AsIf
     in_window = {one.memory.pk: one for one in windows if one.is_open}
     opened = choose(lines(one.memory for one in in_window.values()), budget, eligible=eligible)
     no_room = [in_window[pk].memory for pk in list(in_window)[len(opened.lines) :]]
-    share = 0 if no_room else int(budget * settings.CLAUDEOPS_MEMORY_RELEVANT_SHARE)
+    share = 0 if no_room else int(budget * RELEVANT_SHARE)
     relevant_until = min(budget, opened.tokens + share)
     first = choose(lines(memories_of(found or Found())), relevant_until, eligible=eligible, after=opened.lines).lines
     brought = {line.memory_id for line in first}

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Q
 
@@ -18,6 +17,10 @@ from memories.taxonomy import OPS
 log = logging.getLogger(__name__)
 
 MOST_RELEVANT = 10
+LEAST_CONFIDENCE = 0.5
+"""Lowest confidence of a memory that a task brings into the prompt, unless a person approved it."""
+RELEVANT_SHARE = 0.4
+"""Part of the budget for what a task brings; the rest is filled by confidence."""
 BY_CONFIDENCE = "by confidence"
 
 
@@ -68,12 +71,11 @@ def relevant(task: Task, project_id: int | None) -> Found:
 def memories_of(found: Found) -> list[Memory]:
     """Return the eligible memories of a recall, best first.
 
-    Below CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE only those that a person approved: the text of an alert must not
-    bring what is doubtful.
+    Below LEAST_CONFIDENCE only those that a person approved: the text of an alert must not bring what is doubtful.
     """
     if not found.scores:
         return []
-    sure = Q(confidence__gte=settings.CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE) | Q(approved_at__isnull=False)
+    sure = Q(confidence__gte=LEAST_CONFIDENCE) | Q(approved_at__isnull=False)
     rows = Memory.objects.trusted().filter(
         sure,
         pk__in=found.scores,

@@ -74,11 +74,11 @@ def spent(at: datetime, roles: Iterable[str] = ROLES) -> dict[str, Spent]:
         )
     )
     found = {row["role"]: (row["usd"], row["calls"], row["failures"]) for row in rows}
-    budgets, most = settings.CLAUDEOPS_MODEL_BUDGETS, settings.CLAUDEOPS_MODEL_DAILY_CALLS
+    budgets, most = settings.CLAUDEOPS_MODEL_DAILY_USD, settings.CLAUDEOPS_MODEL_DAILY_CALLS
     spent_by = {}
     for name in names:
         usd, calls, failures = found.get(name, (None, 0, 0))
-        budget = budgets.get(name, settings.CLAUDEOPS_MODEL_DAILY_USD)
+        budget = budgets.get(name, budgets[""])
         spent_by[name] = Spent(float(usd or 0), calls, failures, budget, most)
     return spent_by
 

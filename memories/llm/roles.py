@@ -18,53 +18,33 @@ BACKENDS = (CLAUDE, HTTP, RECORDED)
 class Role:
     """What a model is asked for. `seconds` is the time of a whole call unless the caller gives another.
 
-    The names of its settings: `model` ("BACKEND:NAME", or a name alone for the backend `plain`), `url` and `key`.
-    `attempts` is how often it is asked at most. With `answers_a_person` the row of a call is appended after it, without
-    waiting for the database's writer.
+    `attempts` is how often it is asked at most. An `optional` one has no model unless a person sets it. With
+    `answers_a_person` the row of a call is appended after it, without waiting for the database's writer.
     """
 
     name: str
     purpose: str
-    model: str
     seconds: float
     attempts: int
     most_tokens: int
-    plain: str = CLAUDE
-    url: str = "CLAUDEOPS_MODEL_URL"
-    key: str = "CLAUDEOPS_MODEL_KEY"
+    optional: bool = False
     answers_a_person: bool = False
+
+    @property
+    def model(self) -> str:
+        """The name of the setting that holds its model: "BACKEND:NAME", or the name of one of the CLI's alone."""
+        return f"CLAUDEOPS_MODEL_{self.name.upper()}"
 
 
 ROLES: Mapping[str, Role] = {
     role.name: role
     for role in (
-        Role("observer", "distil a session into facts", "CLAUDEOPS_MODEL_OBSERVER", 180, 3, 8_000),
-        Role("classifier", "choose a category", "CLAUDEOPS_MODEL_CLASSIFIER", 60, 3, 1_000),
-        Role("reflector", "propose changes to the curated memory", "CLAUDEOPS_MODEL_REFLECTOR", 300, 3, 8_000),
-        Role("triage", "decide on proposals", "CLAUDEOPS_MODEL_TRIAGE", 120, 3, 4_000),
-        Role(
-            "judge",
-            "compare pairs of memories",
-            "CLAUDEOPS_MATCHING_JUDGE_MODEL",
-            120,
-            3,
-            4_000,
-            HTTP,
-            "CLAUDEOPS_MATCHING_JUDGE_URL",
-            "CLAUDEOPS_MATCHING_JUDGE_KEY",
-        ),
-        Role(
-            "rewriter",
-            "say a query in other words",
-            "CLAUDEOPS_RECALL_REWRITE_MODEL",
-            2,
-            1,
-            200,
-            HTTP,
-            "CLAUDEOPS_RECALL_REWRITE_URL",
-            "CLAUDEOPS_RECALL_REWRITE_KEY",
-            answers_a_person=True,
-        ),
+        Role("observer", "distil a session into facts", 180, 3, 8_000),
+        Role("classifier", "choose a category", 60, 3, 1_000),
+        Role("reflector", "propose changes to the curated memory", 300, 3, 8_000),
+        Role("triage", "decide on proposals", 120, 3, 4_000),
+        Role("judge", "compare pairs of memories", 120, 3, 4_000, optional=True),
+        Role("rewriter", "say a query in other words", 2, 1, 200, optional=True, answers_a_person=True),
     )
 }
 
@@ -88,15 +68,13 @@ def chosen(role: str) -> Chosen:
     found = ROLES[role]
     value: str = getattr(settings, found.model)
     prefix, colon, rest = value.partition(":")
-    name, model = (prefix, rest.strip()) if colon and prefix in BACKENDS else (found.plain, value)
-    if found.plain == HTTP and name == HTTP and not getattr(settings, found.url):
-        model = ""  # the judge and the rewriter are off without an address, too
-    return Chosen(found, name, model, _backend(found, name))
+    name, model = (prefix, rest.strip()) if colon and prefix in BACKENDS else (CLAUDE, value)
+    return Chosen(found, name, model, _backend(name))
 
 
-def _backend(role: Role, name: str) -> Backend:
+def _backend(name: str) -> Backend:
     if name == HTTP:
-        return HttpBackend(getattr(settings, role.url), getattr(settings, role.key))
+        return HttpBackend(settings.CLAUDEOPS_MODEL_URL, settings.CLAUDEOPS_MODEL_KEY)
     if name == RECORDED:
         return RecordedBackend(Path(settings.CLAUDEOPS_MODEL_RECORDINGS))
     return ClaudeBackend(

@@ -11,7 +11,7 @@ from django.utils import timezone
 from pydantic import BaseModel
 
 from memories.llm.calls import Answer, Resting, Spent, Unavailable, ask, resting, spent
-from memories.llm.roles import HTTP, ROLES, Chosen, chosen
+from memories.llm.roles import ROLES, Chosen, chosen
 from memories.models import (
     Disagreement,
     ModelCall,
@@ -137,7 +137,7 @@ def needed(at: datetime | None = None, waits: Iterable[str] | None = None) -> li
     asked = set(ModelCall.objects.filter(asked_at__gte=since).order_by().values_list("role", flat=True).distinct())
     wanted = asked | set(backlog() if waits is None else waits)
     # The judge and the rewriter are off unless a person sets a model.
-    return [name for name, role in ROLES.items() if name in wanted or (role.plain == HTTP and not chosen(name).off)]
+    return [name for name, role in ROLES.items() if name in wanted or (role.optional and not chosen(name).off)]
 
 
 def of_needed(at: datetime | None = None) -> list[State]:

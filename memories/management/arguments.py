@@ -92,7 +92,7 @@ def surfacing(parser: ArgumentParser) -> None:
 
 
 def context(parser: ArgumentParser) -> None:
-    parser.add_argument("--tier", type=int, choices=(1, 2, 3), help="whose budget (default: the agent's, or 1)")
+    parser.add_argument("--tier", type=int, choices=(1, 2, 3), help="default: the agent's, or 1")
     parser.add_argument("--project", help="a project's slug (default: the agent's)")
     parser.add_argument("--task", metavar="TEXT", default="", help="the task or alert of the session (- reads stdin)")
     parser.add_argument("--agent", metavar="SLUG", help="the agent of the session, whose own memories a task may find")

@@ -10,7 +10,6 @@ import time
 from threading import Lock
 from typing import Any
 
-from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
 from memories.models import Embedding, EmbeddingModel, ModelState
@@ -32,7 +31,7 @@ There the index is no faster, and missed some of the nearest (recall@10 of 100,0
 in a fiftieth).
 """
 AUTO_FROM = 1_000_000
-"""Vectors from which `auto` uses pgvector: numpy was faster wherever it was measured below."""
+"""Vectors from which pgvector is used: numpy was faster wherever it was measured below."""
 BATCH = 200
 """Copies made in one transaction, about a millisecond each."""
 CHECKED = 30.0
@@ -89,8 +88,6 @@ def unusable(model: EmbeddingModel) -> str:
     """Return why numpy searches the model's vectors instead of pgvector; "" when pgvector does."""
     if connection.vendor != "postgresql":
         return "numpy"
-    if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
-        return "numpy: CLAUDEOPS_VECTOR_SEARCH is numpy"
     key = (str(connection.settings_dict["NAME"]), model.pk)
     with _lock:
         at, found = _seen.get(key, (-CHECKED, ""))
@@ -165,8 +162,6 @@ def try_extension() -> str:
     """
     if connection.vendor != "postgresql":
         return "the database is SQLite"
-    if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
-        return "CLAUDEOPS_VECTOR_SEARCH is numpy"
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT installed_version FROM pg_available_extensions WHERE name = 'vector'")
@@ -190,12 +185,10 @@ def ensure(seconds: float = 200.0) -> str:
         return "inside a transaction" if connection.in_atomic_block else "the database is SQLite"
     model = EmbeddingModel.objects.filter(state=ModelState.ACTIVE).first()
     try:
-        if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
-            drop()
         if model is None:
             return "no model's vectors answer yet"
         reason = _unfit(model)
-        if not reason and settings.CLAUDEOPS_VECTOR_SEARCH == "auto" and not _many(model):
+        if not reason and not _many(model):
             reason = f"fewer than {AUTO_FROM:,} vectors"
         if reason:
             return reason
@@ -228,8 +221,6 @@ def _index_of(model: EmbeddingModel) -> str:
 
 def _unfit(model: EmbeddingModel) -> str:
     """Return why no index can be made for this model; "" when one can."""
-    if settings.CLAUDEOPS_VECTOR_SEARCH == "numpy":
-        return "CLAUDEOPS_VECTOR_SEARCH is numpy"
     with connection.cursor() as cursor:
         cursor.execute("SELECT string_to_array(extversion, '.')::int[] FROM pg_extension WHERE extname = 'vector'")
         found = cursor.fetchone()

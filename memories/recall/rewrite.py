@@ -29,6 +29,8 @@ LONGEST_ANSWER = 300
 """Characters of an answer; a longer one is no rewrite."""
 KEPT, KEPT_FOR = 512, 3_600.0
 """Cached answers of a process, and for how many seconds."""
+TIMEOUT = 2.0
+"""Seconds after which the query is searched unchanged."""
 OFF = "off: no model"
 LITERAL, NAMES, SHORT = "literal", "mostly names", "short"
 
@@ -164,8 +166,7 @@ def current() -> Rewriter | None:
     found = chosen("rewriter")
     if found.off:
         return None
-    where = getattr(settings, found.role.url)
-    return _rewriter(found.backend_name, where, found.model, settings.CLAUDEOPS_RECALL_REWRITE_TIMEOUT)
+    return _rewriter(found.backend_name, settings.CLAUDEOPS_MODEL_URL, found.model, TIMEOUT)
 
 
 @lru_cache(maxsize=4)

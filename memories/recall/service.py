@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
-from django.conf import settings
 from django.utils import timezone
 
 from memories.access import Access, project_of
@@ -163,7 +162,7 @@ def recall(
     that share a word with the query, a rare one if any does; their meaning counts too. A third of the time, for a
     caller who takes strong matches alone. Raises InvalidRecall.
     """
-    weights = weights or fusion.configured(settings.CLAUDEOPS_RECALL_AGE)
+    weights = weights or fusion.configured()
     most = max(CANDIDATES, (limit or 0) + MORE_THAN_ASKED)
     search = _Search(where.checked(), weights, at or where.as_of or timezone.now(), most, worded=worded)
     asked = read_query(query)

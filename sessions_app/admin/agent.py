@@ -47,7 +47,10 @@ class AgentAdmin(ListAdmin):
         ("Rights", {"fields": ("allowed_tools", "disallowed_tools", "escalates_to")}),
         (
             "Limits",
-            {"fields": (("max_turns", "max_budget_usd", "timeout_seconds"),), "description": "Empty: the settings'."},
+            {
+                "fields": (("max_turns", "max_budget_usd", "timeout_seconds"), "memory_budget"),
+                "description": "Empty: the settings'.",
+            },
         ),
         ("Prompt", {"fields": ("prompt_template",)}),
     )

@@ -49,6 +49,7 @@ class AgentForm(forms.ModelForm):
             "max_turns": "Turns",
             "max_budget_usd": "Dollars a session",
             "timeout_seconds": "Seconds",
+            "memory_budget": "Tokens of memory",
             "replay_stream": "Recorded stream",
         }
         widgets = {

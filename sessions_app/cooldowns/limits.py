@@ -68,12 +68,12 @@ class Decision:
 def limit_of(action: str) -> Limit:
     """Return the configured limit of an action. Raises InvalidSession for an unknown action."""
     if action == Remediation.RESTART:
-        return Limit(settings.CLAUDEOPS_RESTART_LIMIT, timedelta(hours=settings.CLAUDEOPS_RESTART_WINDOW_HOURS))
-    if action == Remediation.REDEPLOYMENT:
-        return Limit(
-            settings.CLAUDEOPS_REDEPLOYMENT_LIMIT, timedelta(hours=settings.CLAUDEOPS_REDEPLOYMENT_WINDOW_HOURS)
-        )
-    raise InvalidSession(f"There is no action {action!r}.", "Known actions: " + ", ".join(Remediation.values) + ".")
+        most, hours = settings.CLAUDEOPS_RESTART_LIMIT
+    elif action == Remediation.REDEPLOYMENT:
+        most, hours = settings.CLAUDEOPS_REDEPLOYMENT_LIMIT
+    else:
+        raise InvalidSession(f"There is no action {action!r}.", "Known actions: " + ", ".join(Remediation.values) + ".")
+    return Limit(most, timedelta(hours=hours))
 
 
 def check(action: str, service: str, *, at: datetime | None = None) -> Decision:

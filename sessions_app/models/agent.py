@@ -80,6 +80,12 @@ class Agent(models.Model):
     max_budget_usd = models.DecimalField(
         max_digits=10, decimal_places=4, null=True, blank=True, validators=[MinValueValidator(0)]
     )
+    memory_budget = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MaxValueValidator(200_000)],
+        help_text="Tokens of memory in its prompt. Empty = CLAUDEOPS_MEMORY_BUDGET; 0 = none.",
+    )
     timeout_seconds = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(10)])
     working_directory = models.CharField(max_length=500, blank=True, default="")
     structured_response = models.BooleanField(

@@ -423,10 +423,15 @@ def provenance_now(session: Session, said: store.Provenance, text: str) -> store
 
 def table_of_settings() -> exposure.Rules:
     """Return what exposes, with what the settings add."""
+    house, outside = settings.CLAUDEOPS_HOUSE_TOOLS, settings.CLAUDEOPS_OUTSIDE_TOOLS
     return exposure.rules(
-        servers=tuple(settings.CLAUDEOPS_TRUSTED_MCP_SERVERS),
-        house_tools=tuple(settings.CLAUDEOPS_HOUSE_TOOLS),
-        house_commands=tuple(settings.CLAUDEOPS_HOUSE_COMMANDS),
-        outside_commands=tuple(settings.CLAUDEOPS_OUTSIDE_COMMANDS),
-        outside_paths=tuple(settings.CLAUDEOPS_OUTSIDE_PATHS),
+        servers=tuple(tool.removeprefix("mcp__") for tool in house if tool.startswith("mcp__")),
+        house_tools=tuple(tool for tool in house if "(" not in tool),
+        house_commands=_within("Bash", house),
+        outside_commands=_within("Bash", outside),
+        outside_paths=_within("Read", outside),
     )
+
+
+def _within(tool: str, rules: list[str]) -> tuple[str, ...]:
+    return tuple(rule[len(tool) + 1 : -1] for rule in rules if rule.startswith(f"{tool}("))

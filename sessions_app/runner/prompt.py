@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
-
 from memories.capture.fields import agent_id
 from memories.curate.files import refresh
 from memories.curate.told import NOT_CURATED, Curated, files_of, select_curated
@@ -22,7 +20,6 @@ from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection, select
 from memories.injection.relevant import Task
 from memories.injection.tags import Subject
-from memories.recall.rerank import AUTO
 from sessions_app.cooldowns import limits
 from sessions_app.models import TASK_TEXT, Agent, Session, Trigger
 from sessions_app.prompts import brief, render
@@ -70,8 +67,9 @@ class Selected:
 def selected_for(session: Session, *, at: datetime) -> Selected:
     """Choose all that a session is told at `at` (aware UTC). For one that is not stored no recall is logged."""
     task = Task(session.task, session.agent.slug if session.agent else None, session.pk, is_preview=session.pk is None)
+    own = session.agent.memory_budget if session.agent else None
     return Selected(
-        build(budget=budget_for(session.tier), project_id=session.project_id, at=at, task=task),
+        build(budget=budget_for(own), project_id=session.project_id, at=at, task=task),
         selection_for(session, at=at),
         told_for(session),
         knowledge_for(session, at=at),
@@ -111,15 +109,12 @@ def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
     given, agent, handed = brief.read(session.brief), session.agent, _handed_over(session) or {}
     said = (given.title, session.task, str(handed.get("reason") or ""))
     task = "\n".join(part.strip() for part in said if part.strip())
-    profile = settings.CLAUDEOPS_KNOWLEDGE_PROFILE
-    if profile == AUTO:
-        urgent = session.trigger in (Trigger.ALERT, Trigger.ESCALATION)
-        profile = "deep" if urgent else "balanced" if task else "lean"
+    urgent = session.trigger in (Trigger.ALERT, Trigger.ESCALATION)
     return select_knowledge(
         task or _purpose(agent, session),
         session.project,
         agent.slug if agent else None,
-        profile=profile,
+        profile="deep" if urgent else "balanced" if task else "lean",
         at=at,
         session_id=session.pk,
         is_preview=session.pk is None,

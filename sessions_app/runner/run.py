@@ -106,7 +106,7 @@ def follow(
         row = retry_when_database_is_down(monitor.check_row)
         if row is not None and not row.running:
             logger.warning("session %s was closed by another worker; ending its process", session_id)
-            terminate(process, settings.CLAUDEOPS_STOP_GRACE)
+            terminate(process, settings.SESSION_STOP_GRACE)
             log_masking.seal(session, folder_of(session))
             return None
         if row is not None and row.stop_requested:
@@ -120,7 +120,7 @@ def follow(
         elif monitor.lingers(done):
             ended_by = EndedBy.LINGER
         if ended_by is not EndedBy.ITSELF:
-            code = terminate(process, settings.CLAUDEOPS_STOP_GRACE)
+            code = terminate(process, settings.SESSION_STOP_GRACE)
     end = partial(
         finish,
         session_id,

@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.utils import timezone
 
 from claudeops.lib import local_time
 from memories.capture.fields import agent_id
 from memories.capture.text import fold
 from memories.injection.budget import shown
-from memories.injection.knowledge import weights
-from memories.injection.relevant import MOST_RELEVANT
+from memories.injection.knowledge import MOST_KNOWLEDGE, weights
+from memories.injection.relevant import LEAST_CONFIDENCE, MOST_RELEVANT, RELEVANT_SHARE
 from memories.injection.windows import windowed
 from memories.lifecycle import rules
 from memories.models import Memory, Recalled, Verdict
@@ -264,7 +263,7 @@ def _inserted(found: Ranking, ranking: Ranking, memory_id: int) -> int | None:
 def _knowledge(asked: _Asked) -> InSession:
     """Knowledge is told by a recall alone: the receipt names its hits, and a wider recall as of then the others."""
     memory, seen = asked.memory, asked.seen
-    ranking = ranking_of(KNOWLEDGE.slug, _columns(asked.receipt), most=settings.CLAUDEOPS_KNOWLEDGE_MOST)
+    ranking = ranking_of(KNOWLEDGE.slug, _columns(asked.receipt), most=MOST_KNOWLEDGE)
     rank = ranking.rank(memory.pk)
     if rank is not None:
         row = ranking.rows[rank - 1]
@@ -307,7 +306,7 @@ def _knowledge(asked: _Asked) -> InSession:
     for one in _words(memory, asked.task):
         hits = recall(f"{asked.task} {' '.join(one)}", scope, at=asked.at, weights=weights(), rewrite=False).hits
         rank = next((n for n, hit in enumerate(hits, 1) if hit.memory_id == memory.pk), None)
-        if rank is not None and rank <= settings.CLAUDEOPS_KNOWLEDGE_MOST:
+        if rank is not None and rank <= MOST_KNOWLEDGE:
             word = joined(one, "and")
             clauses = (f"if the task had said {word} (rank {rank})",)
             break
@@ -322,10 +321,10 @@ def _scope(asked: _Asked, taxonomy: str) -> Filters:
 def _if_task_said(asked: _Asked, ranking: Ranking, row: Row) -> tuple[str, int] | None:
     """Return the words of the memory that, said in the task, would have told it, and its rank in that recall."""
     memory = asked.memory
-    sure = memory.confidence >= settings.CLAUDEOPS_MEMORY_RELEVANT_MIN_CONFIDENCE or memory.approved_at is not None
+    sure = memory.confidence >= LEAST_CONFIDENCE or memory.approved_at is not None
     if not sure:
         return None
-    room = int(ranking.budget * settings.CLAUDEOPS_MEMORY_RELEVANT_SHARE)
+    room = int(ranking.budget * RELEVANT_SHARE)
     scope = _scope(asked, OPS.slug)
     for words_ in _words(memory, asked.task):
         hits = recall(f"{asked.task} {' '.join(words_)}", scope, limit=MOST_RELEVANT, at=asked.at, rewrite=False).hits

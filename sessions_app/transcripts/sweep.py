@@ -34,6 +34,8 @@ BY_SETTING = "CLAUDEOPS_TRANSCRIPT_FOLDERS"
 """The installation of a folder that the setting names."""
 MOST_SECONDS = 120.0
 """After so long a sweep stops; the next one goes on with what it left."""
+IDLE = timedelta(minutes=30)
+"""Without a new line for so long a transcript is observed though its end was not heard of."""
 CLAIMED = timedelta(minutes=2)
 """For so long after its beginning another sweep leaves a folder alone."""
 HEAD = 64 * 1024
@@ -179,7 +181,7 @@ def _due(found: Iterable[_Found], project_path: str, at: datetime) -> Iterator[_
     """Yield what has changed since it was seen, and has ended or is silent; without sessions of ours."""
     rows = Transcript.objects.filter(host=settings.CLAUDEOPS_HOST, session=None)
     known = {path: (size, modified, ended) for path, size, modified, ended in rows.values_list(*SEEN).iterator()}
-    silent = at - timedelta(minutes=settings.CLAUDEOPS_OBSERVE_IDLE)
+    silent = at - IDLE
     changed = []
     for one in found:
         size, modified_ns, ended_at = known.get(one.path, (None, None, None))

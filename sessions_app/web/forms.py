@@ -168,7 +168,7 @@ class PreviewForm(forms.Form):
         min_value=0,
         max_value=MOST_TOKENS,
         label="Budget, tokens",
-        widget=forms.NumberInput(attrs={"placeholder": "the tier's", "step": "1"}),
+        widget=forms.NumberInput(attrs={"placeholder": "the agent's", "step": "1"}),
     )
     session = forms.IntegerField(
         required=False,

@@ -46,4 +46,4 @@ def mcp(request: HttpRequest) -> HttpResponse:
 
 
 def _refused(status: int, code: str, message: str) -> JsonResponse:
-    return JsonResponse({"error": {"code": code, "message": message}, "fix": "See the README on MCP."}, status=status)
+    return JsonResponse({"error": {"code": code, "message": message}, "fix": "See docs/api.md on MCP."}, status=status)

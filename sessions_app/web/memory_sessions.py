@@ -83,10 +83,11 @@ def preview(request: HttpRequest) -> HttpResponse:
         project = beside.project
     task = beside.task if beside and "task" not in request.GET else given["task"]
     at = timezone.now()
+    own = agent.memory_budget if agent else None
     found = preview_of.preview_of(
         tier=max(1, tier or (beside.tier if beside else 1)),
         project_id=project.pk if project else None,
-        budget=given["budget"],
+        budget=own if given["budget"] is None else given["budget"],
         beside=beside,
         at=at,
         task=task,

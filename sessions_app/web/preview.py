@@ -114,11 +114,11 @@ def preview_of(
     task: str = "",
     agent: str | None = None,
 ) -> Preview:
-    """Preview the prompt of a session at `at` (aware UTC); `budget` is in tokens, None: the tier's.
+    """Preview the prompt of a session at `at` (aware UTC); `budget` is in tokens, None: the setting's.
 
     `task` is its text, `agent` its slug.
     """
-    allowed = budget_for(tier) if budget is None else budget
+    allowed = budget_for(budget)
     injection = build(budget=allowed, project_id=project_id, at=at, task=Task(task, agent, is_preview=True))
     receipt = InjectionReceipt.objects.filter(session=beside).first() if beside else None
     then = receipt.of(OPS.slug) if receipt else []

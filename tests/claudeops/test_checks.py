@@ -89,7 +89,7 @@ class TestVariables:
 
     def test_one_that_resembles_nothing_points_to_the_table(self, monkeypatch):
         monkeypatch.setenv("CLAUDEOPS_XYZZY_PLUGH_FROBNICATE_QUUX", "1")
-        assert "README.md" in checks.variables_are_known(None)[0].hint
+        assert "docs/settings.md" in checks.variables_are_known(None)[0].hint
 
     def test_a_known_one_and_its_file_pass(self, monkeypatch):
         monkeypatch.setenv("CLAUDEOPS_HOST", "here")

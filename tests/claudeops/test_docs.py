@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 from django.apps import apps
+from django.core.management import get_commands
 
-from claudeops.env import BASE_DIR, OBSERVE
+from claudeops.env import BASE_DIR, VARIABLES
 from memories.taxonomy import OPS
 from sessions_app.models import Status
 from sessions_app.runner.agent_hooks import groups
+from tests.support.references import REFERENCES
 
 DOCS = BASE_DIR / "docs"
-PACKAGES = ("claudeops", "memories", "sessions_app")
 DOCUMENTS = [BASE_DIR / "README.md", *sorted(DOCS.glob("*.md"))]
 WIDEST = 100
 """Characters of a line of the diagram: wider ones are cut off or scrolled on most screens."""
@@ -44,12 +45,6 @@ def links(document: Path) -> Iterator[tuple[Path, str]]:
             yield (document.parent / path).resolve() if path else document, fragment
 
 
-def map_of(package: str) -> str:
-    """The part of the module map that is about `package`."""
-    text = read("docs/architecture.md")
-    return text.split(f"### `{package}/`", 1)[1].split("\n### ", 1)[0].split("\n## ", 1)[0]
-
-
 def requirements(name: str) -> set[str]:
     lines = (line.partition("#")[0].strip() for line in read(name).splitlines())
     return {re.split(r"[\[=<>]", line)[0].lower() for line in lines if line and not line.startswith("-")}
@@ -69,23 +64,6 @@ def test_every_link_leads_somewhere(subtests):
             assert not broken
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_module_map_names_every_module(package):
-    named = map_of(package)
-    modules = {path.name for path in (BASE_DIR / package).glob("*.py")} - {"__init__.py"}
-    folders = {path.parent.name for path in (BASE_DIR / package).glob("*/__init__.py")} - {"migrations"}
-    assert not {name for name in modules if f"`{name}`" not in named}
-    assert not {name for name in folders if f"`{name}/" not in named}
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_module_map_names_nothing_that_is_gone(package):
-    first_cells = [line.split("|")[1] for line in map_of(package).splitlines() if line.startswith("| `")]
-    named = {name for cell in first_cells for name in re.findall(r"`([^`]+)`", cell)}
-    assert named
-    assert not {name for name in named if not (BASE_DIR / package / name).exists()}
-
-
 def test_what_the_architecture_names_by_path_is_there():
     text = read("docs/architecture.md")
     named = set(re.findall(r"`((?:claudeops|memories|sessions_app|templates|tests)/[\w./]+)`", text))
@@ -93,8 +71,8 @@ def test_what_the_architecture_names_by_path_is_there():
     assert not {path for path in named if not (BASE_DIR / path).exists()}
 
 
-def test_there_is_one_diagram_and_it_is_drawn_straight():
-    drawn = [block for block in blocks(read("docs/architecture.md"), "") if "┌" in block]
+def test_the_diagram_of_the_readme_is_drawn_straight():
+    drawn = [block for block in blocks(read("README.md"), "") if "┌" in block]
     assert len(drawn) == 1
     lines = drawn[0].splitlines()
     assert max(map(len, lines)) <= WIDEST
@@ -112,12 +90,39 @@ def test_every_dependency_is_argued_for():
     assert not {name for name in asked if not re.search(rf"\b{re.escape(name)}\b", rows)}
 
 
-def test_the_default_tool_rules_are_in_the_readme():
-    assert f"`{OBSERVE}`" in read("README.md")
+def test_the_readme_is_short_and_its_first_screen_shows_the_running_thing_and_the_two_lines():
+    lines = read("README.md").splitlines()
+    assert len(lines) <= 150
+    first_screen = lines[:40]
+    commands = {line.split("#")[0].strip() for line in first_screen}
+    assert commands >= {
+        "pip install -r requirements.txt && python manage.py up --demo",
+        "pip install -r tests/requirements.txt && pytest",
+    }
+    assert re.search(r"!\[[^\]]+\]\([^)]+\)", "\n".join(first_screen))
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_reference_is_what_the_program_says(name):
+    """`python -m tests.support.references` writes them."""
+    assert read(name) == REFERENCES[name]()
+
+
+def test_every_command_that_a_document_names_exists():
+    named = {name for path in DOCUMENTS for name in re.findall(r"manage\.py ([a-z_-]+)", path.read_text("utf-8"))}
+    assert named
+    assert not named - set(get_commands())
+
+
+def test_no_document_names_a_variable_that_is_unknown(subtests):
+    for document in DOCUMENTS:
+        with subtests.test(document.name):
+            named = set(re.findall(r"\bCLAUDEOPS_[A-Z0-9_]*[A-Z0-9]\b", document.read_text("utf-8")))
+            assert not {name for name in named if not {name, name.removesuffix("_FILE")} & set(VARIABLES)}
 
 
 def test_the_hook_is_settings_that_the_cli_reads():
-    (text,) = blocks(read("README.md"), "json")
+    (text,) = blocks(read("docs/hooks.md"), "json")
     (entry,) = json.loads(text)["hooks"]["PreToolUse"]
     assert entry["matcher"] == "Bash"
     ((event, installed),) = groups("cooldowns", url="http://127.0.0.1:8000", token="$OPS_HOOK_TOKEN")
@@ -125,7 +130,7 @@ def test_the_hook_is_settings_that_the_cli_reads():
 
 
 def test_the_units_let_running_sessions_live():
-    units = [unit for unit in blocks(read("README.md"), "ini") if "[Service]" in unit]
+    units = [unit for unit in blocks(read("docs/production.md"), "ini") if "[Service]" in unit]
     assert len(units) == 2
     services = []
     for unit in units:
@@ -152,9 +157,8 @@ def keys_of_the_dialog() -> list[tuple[str, str]]:
     return [(" ".join(re.findall(r"<kbd>(.*?)</kbd>", keys)), what) for keys, what in rows]
 
 
-@pytest.mark.parametrize("name", ["docs/dashboard.md", "README.md"])
-def test_the_keys_are_written_down_as_the_page_shows_them(name):
-    rows = re.findall(r"^\| ((?:`[^`]+` ?)+)\| (.*?) \|$", read(name), re.MULTILINE)
+def test_the_keys_are_written_down_as_the_page_shows_them():
+    rows = re.findall(r"^\| ((?:`[^`]+` ?)+)\| (.*?) \|$", read("docs/dashboard.md"), re.MULTILINE)
     written = {(" ".join(re.findall(r"`([^`]+)`", keys)), what) for keys, what in rows}
     assert keys_of_the_dialog()
     assert set(keys_of_the_dialog()) <= written

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import string
 import subprocess
 import sys
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from claudeops import env
-from claudeops.env import BASE_DIR, BY_NAME, VARIABLES, read
+from claudeops.env import BASE_DIR, VARIABLES
 
 WRONG = [
     ("DEBUG", "maybe", "true or false"),
@@ -36,6 +38,15 @@ WRONG = [
         "an address that begins with http:// or",
     ),
     ("CLAUDEOPS_ALLOWED_TOOLS", "Bash(docker ps", "tool rules like"),
+    ("CLAUDEOPS_RESTART_LIMIT", "2", "a number of actions and the hours in which they count, like 2/4"),
+    ("CLAUDEOPS_RESTART_LIMIT", "2/0", "a number of actions and the hours in which they count, like 2/4"),
+    ("CLAUDEOPS_MAINTENANCE_HOUR", "3 Europe", "an hour from 0 to 23, and a time zone, like 3 Europe/Berlin"),
+    ("CLAUDEOPS_MAINTENANCE_HOUR", "24", "an hour from 0 to 23, and a time zone, like 3 Europe/Berlin"),
+    ("CLAUDEOPS_HOUSE_TOOLS", "ceph status", "tools, MCP servers and commands, like"),
+    ("CLAUDEOPS_HOUSE_TOOLS", "mcp__mail__send", "tools, MCP servers and commands, like"),
+    ("CLAUDEOPS_HOUSE_TOOLS", "Read(/srv)", "tools, MCP servers and commands, like"),
+    ("CLAUDEOPS_OUTSIDE_TOOLS", "Read(srv)", "commands and folders, like"),
+    ("CLAUDEOPS_OUTSIDE_TOOLS", "WebFetch", "commands and folders, like"),
     ("CLAUDEOPS_DATA_DIR", "", "the path of a folder"),
     ("CLAUDEOPS_DATA_DIR", __file__, "the path of a folder, not of a file"),
 ]
@@ -45,46 +56,47 @@ def test_a_wrong_value_is_refused_by_name_with_what_it_held_and_what_is_allowed(
     for name, raw, allowed in WRONG:
         with subtests.test(str(name)):
             with pytest.raises(ImproperlyConfigured) as refusal:
-                read(name, {name: raw})
+                VARIABLES[name].value({name: raw})
             assert str(refusal.value).startswith(f"{name} is {raw!r}; allowed is {allowed}")
 
 
 def test_what_is_not_set_takes_the_default(subtests):
-    for variable in BY_NAME.values():
-        with subtests.test(str(variable)):
-            assert read(variable.name, {}) == variable.default
+    for variable in VARIABLES.values():
+        with subtests.test(variable.name):
+            assert variable.value({}) == variable.default
 
 
-def test_every_variable_has_its_place_in_the_table_once_and_says_what_it_is_for(subtests):
-    for variable in BY_NAME.values():
-        with subtests.test(str(variable)):
-            assert BY_NAME[variable.name] is variable
-            assert variable.help.endswith((".", ")"))
-            assert sum(getattr(other, "name", "") == variable.name for other in VARIABLES) == 1
+def test_every_variable_is_the_setting_of_its_name():
+    assert not {name for name in VARIABLES if not hasattr(settings, name)} - {"DATABASE_URL"}
 
 
 class TestFiles:
     def test_a_secret_may_come_from_a_file_and_the_last_line_break_is_no_part_of_it(self, tmp_path):
         (tmp_path / "key").write_text("from the file\n")
-        assert read("SECRET_KEY", {"SECRET_KEY_FILE": str(tmp_path / "key")}) == "from the file"
+        assert VARIABLES["SECRET_KEY"].value({"SECRET_KEY_FILE": str(tmp_path / "key")}) == "from the file"
 
     def test_the_file_beats_the_variable(self, tmp_path):
         (tmp_path / "n").write_text("7")
-        assert read("CLAUDEOPS_WORKERS", {"CLAUDEOPS_WORKERS": "3", "CLAUDEOPS_WORKERS_FILE": str(tmp_path / "n")}) == 7
+        assert (
+            VARIABLES["CLAUDEOPS_WORKERS"].value(
+                {"CLAUDEOPS_WORKERS": "3", "CLAUDEOPS_WORKERS_FILE": str(tmp_path / "n")}
+            )
+            == 7
+        )
 
     def test_a_file_that_is_not_there_is_named(self, tmp_path):
         with pytest.raises(ImproperlyConfigured, match=r"SECRET_KEY_FILE names a file that cannot be read: .*nowhere"):
-            read("SECRET_KEY", {"SECRET_KEY_FILE": str(tmp_path / "nowhere")})
+            VARIABLES["SECRET_KEY"].value({"SECRET_KEY_FILE": str(tmp_path / "nowhere")})
 
     def test_a_file_that_is_no_text_is_named(self, tmp_path):
         (tmp_path / "key").write_bytes(b"\xff\xfe\x00")
         with pytest.raises(ImproperlyConfigured, match="SECRET_KEY_FILE names a file that cannot be read"):
-            read("SECRET_KEY", {"SECRET_KEY_FILE": str(tmp_path / "key")})
+            VARIABLES["SECRET_KEY"].value({"SECRET_KEY_FILE": str(tmp_path / "key")})
 
     def test_a_wrong_value_in_a_file_is_refused_like_any_other(self, tmp_path):
         (tmp_path / "n").write_text("many")
         with pytest.raises(ImproperlyConfigured, match="CLAUDEOPS_WORKERS is 'many'; allowed is a whole number"):
-            read("CLAUDEOPS_WORKERS", {"CLAUDEOPS_WORKERS_FILE": str(tmp_path / "n")})
+            VARIABLES["CLAUDEOPS_WORKERS"].value({"CLAUDEOPS_WORKERS_FILE": str(tmp_path / "n")})
 
 
 class TestReaders:
@@ -150,6 +162,14 @@ class TestReaders:
         assert all(rule == rule.strip() and rule.count("(") == rule.count(")") for rule in rules)
         assert "".join(rules).replace(" ", "").replace(",", "") == raw.replace(" ", "").replace(",", "")
 
+    def test_an_hour_is_in_utc_or_in_a_time_zone(self):
+        assert env.hour.parse("4") == (4, "UTC")
+        assert env.hour.parse("4 Europe/Berlin") == (4, "Europe/Berlin")
+
+    def test_tools_of_the_house_are_tools_servers_and_commands(self):
+        assert env.house_tools.parse("WebFetch, mcp__my-mail") == ["WebFetch", "mcp__my-mail"]
+        assert env.house_tools.parse("Bash(ceph status --format json)") == ["Bash(ceph status --format json)"]
+
     def test_a_folder_is_taken_relative_to_the_checkout(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         assert env.folder.parse("data") == BASE_DIR / "data"
@@ -158,6 +178,26 @@ class TestReaders:
     def test_a_home_is_expanded(self, tmp_path, monkeypatch):
         monkeypatch.setenv("HOME", str(tmp_path))
         assert env.folder.parse("~/data") == tmp_path / "data"
+
+
+class TestNamesOfEarlierVersions:
+    @pytest.mark.parametrize(
+        ("name", "instead"),
+        [
+            ("CLAUDEOPS_TIER2_MEMORY_BUDGET", "set CLAUDEOPS_MEMORY_BUDGET, or the budget of an agent in the admin"),
+            ("CLAUDEOPS_MATCHING_JUDGE_KEY_FILE", "set CLAUDEOPS_MODEL_JUDGE to http:NAME"),
+            ("CLAUDEOPS_RECALL_REWRITE_TIMEOUT", "it is a constant now"),
+            ("CLAUDEOPS_TRIAGE_BATCH", "it is a constant now"),
+        ],
+    )
+    def test_one_that_is_set_is_refused_with_what_to_do(self, name, instead):
+        with pytest.raises(ImproperlyConfigured, match=f"^{name} is set, but is no variable any more: {instead}"):
+            env.refuse_old({"HOME": "/", name: ""})
+
+    def test_none_of_them_is_a_variable_and_what_to_do_names_variables(self):
+        env.refuse_old(dict.fromkeys(VARIABLES, ""))
+        named = {name for instead in env.GONE.values() for name in re.findall(r"CLAUDEOPS_\w+", instead)}
+        assert named <= set(VARIABLES)
 
 
 class TestUnknown:
@@ -185,14 +225,25 @@ def test_a_wrong_value_stops_the_start_with_one_line(command, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("CLAUDEOPS_EMBEDDINGS", "endpoint", "CLAUDEOPS_EMBEDDINGS_URL and CLAUDEOPS_EMBEDDINGS_MODEL must say which"),
+        (
+            "CLAUDEOPS_TRIAGE_BATCH",
+            "5",
+            "CLAUDEOPS_TRIAGE_BATCH is set, but is no variable any more: it is a constant now",
+        ),
+    ],
+)
 @pytest.mark.processes
-def test_an_endpoint_that_is_not_named_stops_the_start(tmp_path):
+def test_an_endpoint_without_a_name_and_an_old_variable_stop_the_start(name, value, message, tmp_path):
     run = subprocess.run(
         [sys.executable, str(BASE_DIR / "manage.py"), "check"],
-        env={"PATH": os.environ["PATH"], "CLAUDEOPS_DATA_DIR": str(tmp_path), "CLAUDEOPS_EMBEDDINGS": "endpoint"},
+        env={"PATH": os.environ["PATH"], "CLAUDEOPS_DATA_DIR": str(tmp_path), name: value},
         capture_output=True,
         text=True,
         check=False,
     )
     assert run.returncode == 1
-    assert "CLAUDEOPS_EMBEDDINGS_URL and CLAUDEOPS_EMBEDDINGS_MODEL must say which" in run.stderr
+    assert message in run.stderr

@@ -116,7 +116,7 @@ def room(
     settings.CLAUDEOPS_WORK_DIR = str(tmp_path / "work")
     settings.CLAUDEOPS_CLAUDE_BIN = claude_bin
     settings.CLAUDEOPS_CLAUDE_HOME = str(cli_home)
-    settings.CLAUDEOPS_STOP_GRACE = 5
+    settings.SESSION_STOP_GRACE = 5
     (tmp_path / "data").mkdir()
     (tmp_path / "work").mkdir()
     return Room(messages_api, cli_home, tmp_path / "work")

@@ -48,7 +48,7 @@ class TestRetry:
 
 class TestTheQueuesOwnLimit:
     def test_a_session_that_may_take_longer_is_an_error(self, q_cluster, settings):
-        limit = settings.CLAUDEOPS_SESSION_TIMEOUT + 2 * settings.CLAUDEOPS_STOP_GRACE
+        limit = settings.CLAUDEOPS_SESSION_TIMEOUT + 2 * settings.SESSION_STOP_GRACE
         q_cluster["ALT_CLUSTERS"]["sessions"].update(timeout=limit)
         assert ids(checks.queue_outlasts_a_session(None)) == ["sessions_app.E002"]
         q_cluster["ALT_CLUSTERS"]["sessions"].update(timeout=limit + 1)

@@ -352,8 +352,7 @@ def test_it_writes_nothing(viewer):
     assert after == before
 
 
-def test_tier_project_and_session_choose_what_is_compared(viewer, settings):
-    settings.CLAUDEOPS_TIER2_MEMORY_BUDGET = 777
+def test_tier_project_and_session_choose_what_is_compared(viewer):
     media = ProjectFactory(slug="media")
     memory_of("Everywhere", 0.9)
     memory_of("Only media", 0.8, project=media)
@@ -370,17 +369,16 @@ def test_tier_project_and_session_choose_what_is_compared(viewer, settings):
 
     assert asked("") == (str(third.pk), ["Everywhere"])
     assert asked("?tier=2") == (str(second.pk), ["Everywhere", "Only media"])
-    assert "of 777 tokens" in html_of(viewer, "/memories/preview?tier=2")
     assert asked(f"?session={first.pk}") == (str(first.pk), ["Everywhere"])
     assert asked(f"?session={second.pk}") == (str(second.pk), ["Everywhere", "Only media"])
     assert asked("?tier=1&project=media") == ("", ["Everywhere", "Only media"])
     assert asked("?tier=2&project=") == ("", ["Everywhere"])
 
 
-def test_an_agent_brings_its_tier_and_project_and_its_own_last_session(viewer):
+def test_an_agent_brings_its_tier_budget_and_project_and_its_own_last_session(viewer):
     media = ProjectFactory(slug="media")
     memory_of("Only media", 0.8, project=media)
-    watch = AgentFactory(slug="watch", tier=2, project=media)
+    watch = AgentFactory(slug="watch", tier=2, project=media, memory_budget=777)
     mine = SessionFactory(agent=watch, tier=2, project=media, queued_at=NOW - timedelta(hours=2), status="failed")
     good = SessionFactory(agent=watch, tier=2, project=media, queued_at=NOW - timedelta(hours=3))
     for session in (mine, good, SessionFactory(tier=2, project=media)):
@@ -388,6 +386,7 @@ def test_an_agent_brings_its_tier_and_project_and_its_own_last_session(viewer):
     html = html_of(viewer, "/memories/preview?agent=watch&task=&project=&tier=")
     assert f">session {mine.pk}</a></h2>" in html
     assert f"session={good.pk}" in html  # the last good one
+    assert "of 777 tokens" in html
     assert told(html) == ["Only media"]
     assert '<option value="2" selected>' in html
 

@@ -111,7 +111,7 @@ class Command(MemoryCommand):
         return Result(data, text, actions)
 
     def _explained(self, session: Session, selected: Selected, at: datetime) -> Result:
-        budget = ops.budget_for(session.tier)
+        budget = selected.ops.budget
         about = Task(session.task, session.agent.slug if session.agent else None, is_preview=True)
         explained = list(ops.explain(budget=budget, project_id=session.project_id, at=at, task=about))
         for name in ("included", "left_out"):

@@ -47,7 +47,8 @@ class Place:
 
     @classmethod
     def of_settings(cls) -> Place:
-        return cls(settings.CLAUDEOPS_MAINTENANCE_HOUR, ZoneInfo(settings.CLAUDEOPS_MAINTENANCE_ZONE))
+        hour, zone = settings.CLAUDEOPS_MAINTENANCE_HOUR
+        return cls(hour, ZoneInfo(zone))
 
     def night(self, at: datetime) -> date:
         return night.night_of(at, self.hour, self.zone)

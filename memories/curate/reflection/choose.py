@@ -10,8 +10,6 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.conf import settings
-
 from memories.curate.reflection.message import MOST_OBSERVATIONS, ShownObservation, fitting
 from memories.models import Memory, MemoryFile, Project, Reflection, ReflectionState
 from memories.models.memory import UNSHOWN, MemoryQuerySet
@@ -19,6 +17,10 @@ from memories.observe.categories import MEANINGS
 from memories.taxonomy import KNOWLEDGE, OPS, PROJECT
 
 TAXONOMIES = (KNOWLEDGE.slug, OPS.slug, PROJECT.slug)
+EVERY = timedelta(hours=24)
+"""After it observations are reflected on, however few; without a new one nothing is asked."""
+ENOUGH = 20
+"""New observations after which they are reflected on before."""
 SECTIONS = {OPS.slug: "operations", PROJECT.slug: "projects"}
 """The section that an observation of another taxonomy belongs to, unless the reflector says otherwise."""
 
@@ -53,17 +55,16 @@ def due(project: Project | None, file: MemoryFile | None, at: datetime) -> Due:
     times = list(_new(project, file, at).values_list("updated_at", flat=True)[:MOST_OBSERVATIONS])
     if not times:
         return Due(False, 0, "nothing is new")
-    every = timedelta(hours=settings.CLAUDEOPS_REFLECT_EVERY)
     ended = Reflection.objects.filter(file=file).exclude(done_at=None) if file else Reflection.objects.none()
     last = ended.order_by("-done_at").values_list("done_at", "state").first()
     since, state = last or (times[-1], "")
     assert since is not None  # noqa: S101  # excluded above
-    when = f"{since + every:%Y-%m-%d %H:%M} UTC"
-    if at >= since + every:
-        return Due(True, len(times), f"{len(times)} are new, and {settings.CLAUDEOPS_REFLECT_EVERY} hours are over")
+    when = f"{since + EVERY:%Y-%m-%d %H:%M} UTC"
+    if at >= since + EVERY:
+        return Due(True, len(times), f"{len(times)} are new, and 24 hours are over")
     if state == ReflectionState.FAILED:
         return Due(False, len(times), f"the last one failed; the next one is due {when}")
-    if len(times) >= settings.CLAUDEOPS_REFLECT_AFTER:
+    if len(times) >= ENOUGH:
         return Due(True, len(times), f"{len(times)} are new")
     return Due(False, len(times), f"{len(times)} are new; the next one is due {when}")
 

@@ -265,7 +265,7 @@ class Command(VerbCommand):
         lines += [f"  inactive, {reason or 'no reason given'}: {count:,}" for reason, count in data["inactive"].items()]
         lines += [f"  active, {category}: {count:,}" for category, count in data["categories"].items()]
         for tier in TIERS:
-            made = ops.build(budget=ops.budget_for(tier), at=timezone.now())
+            made = ops.build(budget=ops.budget_for(), at=timezone.now())
             data["tiers"][tier] = {"budget": made.budget, "tokens": made.tokens, "counts": made.counts}
             lines.append(
                 f"Tier {tier} is told {made.counts['included']:,} of {_number(made.counts['eligible'])}, "

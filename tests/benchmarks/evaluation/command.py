@@ -70,7 +70,7 @@ def matching_arguments(parser: ArgumentParser) -> None:
 
 def evaluate_matching(pairs: str, out: str | None, words: bool, judge: bool) -> Result:
     if judge and (off := chosen("judge").off or chosen("judge").backend.trouble()):
-        raise Refusal("no_judge", f"There is no judge to ask: {off}.", "Set CLAUDEOPS_MATCHING_JUDGE_MODEL.")
+        raise Refusal("no_judge", f"There is no judge to ask: {off}.", "Set CLAUDEOPS_MODEL_JUDGE.")
     if out:
         check_writable(out)
     lines = sets.read(pairs, PairLine)

@@ -11,7 +11,7 @@ import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "claudeops.settings")
 # No model is asked over the network, and a start is timed with compiled modules.
-os.environ |= {"CLAUDEOPS_MATCHING_JUDGE_URL": "", "CLAUDEOPS_RECALL_REWRITE_URL": ""}
+os.environ |= {"CLAUDEOPS_MODEL_JUDGE": "", "CLAUDEOPS_MODEL_REWRITER": ""}
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 django.setup()
 

@@ -183,7 +183,7 @@ def test_killed_on_the_way_nothing_is_taken_for_a_backup_and_the_next_one_clears
 
 @about_files
 def test_two_at_once_the_second_is_refused(data, log, capsys, caplog, settings):
-    settings.CLAUDEOPS_BACKUP_DAILY = True
+    settings.CLAUDEOPS_BACKUP_KEEP = 7
     with file_lock(data / folder.LOCK):
         with pytest.raises(SystemExit):
             call_command("backup")
@@ -295,7 +295,8 @@ class TestKeep:
 
 class TestDaily:
     @about_files
-    def test_a_second_run_on_the_same_day_does_nothing(self, data, log):
+    def test_a_second_run_on_the_same_day_does_nothing(self, data, log, settings):
+        settings.CLAUDEOPS_BACKUP_KEEP = 7
         assert make.make_daily(AT).path.name == "20260310T120000Z-daily"
         assert make.make_daily(AT.replace(hour=23)) is None
         assert make.make_daily(AT + DAY).manifest.daily
@@ -304,7 +305,7 @@ class TestDaily:
     def test_the_task_makes_it_where_it_is_wanted(self, data, log, settings):
         tasks.backup()
         assert folder.complete(data / "backups") == []
-        settings.CLAUDEOPS_BACKUP_DAILY = True
+        settings.CLAUDEOPS_BACKUP_KEEP = 7
         tasks.backup(), tasks.backup()
         assert len(folder.complete(data / "backups")) == (0 if POSTGRESQL else 1)
 

@@ -121,13 +121,13 @@ class TestTheBackup:
     @pytest.fixture(autouse=True)
     def its_folder(self, settings, tmp_path, monkeypatch):
         settings.CLAUDEOPS_BACKUP_DIR = tmp_path / "backups"
-        settings.CLAUDEOPS_BACKUP_DAILY = True
-        monkeypatch.setattr(folder, "is_daily_on", lambda: settings.CLAUDEOPS_BACKUP_DAILY)
+        settings.CLAUDEOPS_BACKUP_KEEP = 7
+        monkeypatch.setattr(folder, "is_daily_on", lambda: settings.CLAUDEOPS_BACKUP_KEEP > 0)
         return tmp_path / "backups"
 
     def test_none_is_a_warning_where_one_is_made_each_day(self, its_folder, settings):
         assert backup_finding() == Finding(WARNING, "backup", f"none in {its_folder}", health.BACKUP)
-        settings.CLAUDEOPS_BACKUP_DAILY = False
+        settings.CLAUDEOPS_BACKUP_KEEP = 0
         assert backup_finding().level == OK and "`manage.py backup` makes one" in backup_finding().hint
 
     @pytest.mark.parametrize(

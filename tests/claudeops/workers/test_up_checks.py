@@ -144,7 +144,7 @@ def test_the_demo_has_nothing_of_the_operators():
         "CLAUDEOPS_DEMO": "1",
         "CLAUDEOPS_REPLAY_SPEED": "4",
         "CLAUDEOPS_DAILY_BUDGET_USD": "0",
-        "CLAUDEOPS_BACKUP_DAILY": "false",
+        "CLAUDEOPS_BACKUP_KEEP": "0",
         "CLAUDEOPS_MODELS_DIR": "/data/models",
         "CLAUDEOPS_MODEL_OBSERVER": "recorded:demo",
         "CLAUDEOPS_MODEL_RECORDINGS": str(ANSWERS),

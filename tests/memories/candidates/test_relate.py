@@ -130,8 +130,8 @@ def test_a_vector_of_another_length_is_left_out(model):
 
 def test_no_model_is_asked_on_the_way_to_the_store(settings):
     with serving(chat("{}")) as served:
-        settings.CLAUDEOPS_MATCHING_JUDGE_URL = f"{served.url}/chat/completions"
-        settings.CLAUDEOPS_MATCHING_JUDGE_MODEL = "small"
+        settings.CLAUDEOPS_MODEL_URL = f"{served.url}/chat/completions"
+        settings.CLAUDEOPS_MODEL_JUDGE = "http:small"
         say("The nightly library scan of all media takes long on the old disks")
         assert say("The nightly library scan of all media takes long on the slow old disks").outcome == "created"
     assert served.asked == []

@@ -207,20 +207,20 @@ def test_context_prints_exactly_what_the_next_session_gets():
     assert (code, err) == (0, "")
     assert Memory.objects.filter(confidence=0.4).exists()  # nothing was changed by looking
     sweep()
-    assert out == ops.build(budget=ops.budget_for(1)).text + "\n"
+    assert out == ops.build(budget=ops.budget_for()).text + "\n"
     assert "Fading (confidence: 0.5)" in out
     assert "Gone" not in out
 
 
-def test_context_takes_the_tier_s_budget_and_the_project(settings):
-    settings.CLAUDEOPS_TIER2_MEMORY_BUDGET = 30
+def test_context_takes_the_agent_s_budget_and_the_project():
+    AgentFactory(slug="watch", tier=2, memory_budget=30)
     project = ProjectFactory(slug="homelab")
     MemoryFactory(observation="Everywhere", confidence=0.9)
     MemoryFactory(observation="Here", project=project)
-    assert "1 of 1" not in run("context", "--tier", "2")[1]
+    assert "1 of 1" not in run("context", "--agent", "watch")[1]
     assert "Here" not in run("context")[1]
     assert "Here" in run("context", "--project", "homelab")[1]
-    answer = document("context", "--tier", "2", "--project", "homelab")[1]["result"]
+    answer = document("context", "--agent", "watch", "--project", "homelab")[1]["result"]
     assert (answer["tier"], answer["budget"], answer["counts"]["over_budget"]) == (2, 30, 1)
     assert answer["tokens"] <= 30
 

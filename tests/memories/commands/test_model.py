@@ -133,7 +133,7 @@ def test_doctor_and_readyz_say_which_model_that_is_needed_does_not_work(no_cli, 
 
 
 def test_a_judge_that_a_person_switched_on_is_needed_before_its_first_call(no_cli, settings):
-    settings.CLAUDEOPS_MATCHING_JUDGE_MODEL = "claude:haiku"
+    settings.CLAUDEOPS_MODEL_JUDGE = "claude:haiku"
     assert list(findings()) == ["model judge"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from claudeops.env import read
+from claudeops.env import VARIABLES
 from memories.curate.files import file_of, place_of
 from memories.models import MemoryFile
 from tests.support.factories import ProjectFactory
@@ -35,4 +35,4 @@ def test_each_scope_has_one_row():
 @pytest.mark.parametrize("value", ["MEMORY.md", "/srv/notes", "/srv/notes/.git/MEMORY.md", "/srv/notes/memory.txt"])
 def test_the_setting_is_the_path_of_a_markdown_file(value):
     with pytest.raises(ImproperlyConfigured, match="absolute path of a file that ends with"):
-        read("CLAUDEOPS_MEMORY_FILE", {"CLAUDEOPS_MEMORY_FILE": value})
+        VARIABLES["CLAUDEOPS_MEMORY_FILE"].value({"CLAUDEOPS_MEMORY_FILE": value})

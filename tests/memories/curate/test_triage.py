@@ -162,8 +162,8 @@ def test_after_three_answers_that_say_nothing_usable_a_person_decides(file, tria
     assert row.why == "The model gave no usable answer about it 3 times."
 
 
-def test_one_bad_text_does_not_spoil_the_answer_about_others(file, triager, settings):
-    settings.CLAUDEOPS_TRIAGE_BATCH = 7
+def test_one_bad_text_does_not_spoil_the_answer_about_others(file, triager, monkeypatch):
+    monkeypatch.setattr("memories.curate.triage.MOST_AT_ONCE", 7)
     rows = [a_proposal(file, f"{VAGUE} It is so {word}.") for word in "abcdefg"]
     bad = rows[3].text
 
@@ -274,8 +274,8 @@ def test_no_query_more_for_more_proposals_of_a_batch_that_is_chosen(file, triage
         triage(AT)
 
 
-def test_calls_are_bounded(file, triager, settings):
-    settings.CLAUDEOPS_TRIAGE_BATCH = 1
+def test_calls_are_bounded(file, triager, monkeypatch):
+    monkeypatch.setattr("memories.curate.triage.MOST_AT_ONCE", 1)
     for word in "abc":
         a_proposal(file, f"{VAGUE} It is so {word}.")
     assert triage(AT, most_calls=2).calls == 2

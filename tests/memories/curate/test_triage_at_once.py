@@ -31,8 +31,8 @@ def test_two_workers_decide_each_proposal_once(triager):
     for number in range(12):
         a_proposal(file, f"The queue `q{number}` of the mail relay is emptied at 0{number % 10}:30.")
         a_proposal(file, f"{VAGUE}, part {number}.", tier=Tier.MODEL)
-    more = {**triager.setup, "CLAUDEOPS_TRIAGE_BATCH": "3"}
-    workers = [call(WORK, more), call(WORK, more)]
+    by_three = "from memories.curate import triage as module; module.MOST_AT_ONCE = 3; module.triage()"
+    workers = [call(by_three, triager.setup), call(by_three, triager.setup)]
     for worker in workers:
         out, err = worker.communicate(timeout=120)
         assert worker.returncode == 0, out + err

@@ -104,11 +104,9 @@ def test_a_budget_of_4000_takes_twice_as_many():
     assert 2000 < many.tokens <= 4000
 
 
-def test_a_tier_can_have_its_own_budget(settings):
+def test_an_agent_can_have_its_own_budget(settings):
     settings.CLAUDEOPS_MEMORY_BUDGET = 1500
-    settings.CLAUDEOPS_TIER2_MEMORY_BUDGET = 0
-    settings.CLAUDEOPS_TIER3_MEMORY_BUDGET = 9000
-    assert [ops.budget_for(tier) for tier in (0, 1, 2, 3)] == [1500, 1500, 0, 9000]
+    assert [ops.budget_for(own) for own in (None, 0, 9000)] == [1500, 0, 9000]
 
 
 def test_nothing_fits_into_no_budget():

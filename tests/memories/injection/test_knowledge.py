@@ -110,20 +110,18 @@ def test_an_older_memory_ranks_lower_by_its_days():
 
 
 @rare
-def test_the_limit_and_the_budget_end_the_choice_with_a_reason(shop, settings):
+def test_the_limit_and_the_budget_end_the_choice_with_a_reason(shop, monkeypatch):
     for number in range(12):
         known(f"The billing database of the shop has a shard in the region number {number}")
-    settings.CLAUDEOPS_KNOWLEDGE_MOST = 3
+    monkeypatch.setattr("memories.injection.knowledge.MOST_KNOWLEDGE", 3)
     found = chosen(profile="deep")
     assert len(found.included) == 3
-    assert {entry["reason"] for entry in found.left_out} == {
-        "the limit of 3 memories (CLAUDEOPS_KNOWLEDGE_MOST) is reached"
-    }
-    settings.CLAUDEOPS_KNOWLEDGE_BUDGET = 120
+    assert {entry["reason"] for entry in found.left_out} == {"the limit of 3 memories is reached"}
+    monkeypatch.setattr("memories.injection.knowledge.KNOWLEDGE_BUDGET", 120)
     found = chosen(profile="deep")
     assert 0 < len(found.included) < 3
     assert found.left_out[0]["reason"] == "the budget of 120 tokens is full"
-    settings.CLAUDEOPS_KNOWLEDGE_BUDGET = 10
+    monkeypatch.setattr("memories.injection.knowledge.KNOWLEDGE_BUDGET", 10)
     assert (chosen().text, chosen().why) == ("", "the budget of 10 tokens is full")
 
 
@@ -136,20 +134,10 @@ def test_a_profile_says_how_many(profile, most):
     assert (len(found.included), found.profile) == (most, profile)
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ({}, "nothing is known yet"),
-        ({"CLAUDEOPS_KNOWLEDGE_BUDGET": 0}, "it is switched off"),
-        ({"CLAUDEOPS_KNOWLEDGE_MOST": 0}, "it is switched off"),
-    ],
-)
-def test_an_empty_block_says_why(settings, given, why):
-    for name, value in given.items():
-        setattr(settings, name, value)
+def test_an_empty_block_says_why():
     found = chosen()
     assert found.text == ""
-    assert found.record["why"].startswith(why)
+    assert found.record["why"] == "nothing is known yet"
 
 
 def test_without_a_question_nothing_is_asked():

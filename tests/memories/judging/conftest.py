@@ -47,8 +47,8 @@ class FakeJudge:
 @pytest.fixture
 def judge(settings):
     with serving(chat("")) as served:
-        settings.CLAUDEOPS_MATCHING_JUDGE_URL = f"{served.url}/chat/completions"
-        settings.CLAUDEOPS_MATCHING_JUDGE_MODEL = MODEL
+        settings.CLAUDEOPS_MODEL_URL = f"{served.url}/chat/completions"
+        settings.CLAUDEOPS_MODEL_JUDGE = f"http:{MODEL}"
         yield FakeJudge(served)
 
 

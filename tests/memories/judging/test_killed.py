@@ -38,8 +38,8 @@ def test_the_next_run_goes_on_behind_what_was_stored(judge, event, module, funct
         a_pair()
     judge.usual = "reinforces"
     more = {
-        "CLAUDEOPS_MATCHING_JUDGE_URL": f"{judge.served.url}/chat/completions",
-        "CLAUDEOPS_MATCHING_JUDGE_MODEL": MODEL,
+        "CLAUDEOPS_MODEL_URL": f"{judge.served.url}/chat/completions",
+        "CLAUDEOPS_MODEL_JUDGE": f"http:{MODEL}",
     }
     killed(WORK, event, module, function, nth=nth, more=more)
     judge_waiting(at=timezone.now() + CLAIM + timedelta(seconds=1))  # its claim is void by now

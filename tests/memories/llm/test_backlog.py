@@ -53,7 +53,7 @@ def test_a_part_that_is_done_or_failed_waits_for_nobody():
 def test_pairs_wait_for_a_judge_only_when_there_is_one(settings):
     a_pair(), a_pair()
     assert status.backlog() == {}
-    settings.CLAUDEOPS_MATCHING_JUDGE_MODEL = "claude:haiku"
+    settings.CLAUDEOPS_MODEL_JUDGE = "claude:haiku"
     assert status.backlog()["judge"].text == "2 pairs of memories"
 
 

@@ -227,39 +227,26 @@ def test_a_role_s_model_names_its_backend(settings, value, backend, name):
     assert (found.backend_name, found.model) == (backend, name)
 
 
-def test_the_judge_and_the_rewriter_have_the_settings_that_they_had(settings):
-    settings.CLAUDEOPS_MATCHING_JUDGE_MODEL = "small"
-    assert chosen("judge").off
-    settings.CLAUDEOPS_MATCHING_JUDGE_URL = "http://127.0.0.1:9/v1/messages"
-    found = chosen("judge")
-    assert (found.off, found.backend_name, found.model, found.backend.url) == (
-        "",
-        "http",
-        "small",
-        "http://127.0.0.1:9/v1/messages",
-    )
-
-
 @pytest.mark.parametrize("role", ["judge", "rewriter"])
-def test_the_judge_and_the_rewriter_may_have_a_model_of_the_cli(role, settings):
+def test_the_judge_and_the_rewriter_have_a_model_when_one_is_set(role, settings):
+    assert chosen(role).off
     setattr(settings, ROLES[role].model, "claude:haiku")
     found = chosen(role)
     assert (found.off, found.backend_name, found.model) == ("", "claude", "haiku")
-    setattr(settings, ROLES[role].model, "http:small")
-    assert chosen(role).off
 
 
 def test_the_roles_of_the_budgets_are_the_roles():
     assert tuple(ROLES) == env.MODEL_ROLES
-    assert env.read("CLAUDEOPS_MODEL_BUDGETS", {"CLAUDEOPS_MODEL_BUDGETS": "observer=5, judge=0.5"}) == {
-        "observer": 5.0,
-        "judge": 0.5,
-    }
+    assert env.budgets.parse("3, observer=5, judge=0.5") == {"": 3.0, "observer": 5.0, "judge": 0.5}
+    assert env.budgets.parse("observer=5") == {"": 2.0, "observer": 5.0}
+    for wrong in ("many", "-1", "nobody=1", "observer", "observer=", "=1=1"):
+        with pytest.raises(ValueError):
+            env.budgets.parse(wrong)
 
 
 def rewriter_of(settings, served):
-    settings.CLAUDEOPS_RECALL_REWRITE_URL = f"{served.url}/chat/completions"
-    settings.CLAUDEOPS_RECALL_REWRITE_MODEL = "small"
+    settings.CLAUDEOPS_MODEL_URL = f"{served.url}/chat/completions"
+    settings.CLAUDEOPS_MODEL_REWRITER = "http:small"
 
 
 def test_a_call_that_a_person_waits_for_has_its_row_after_it(model, settings):
@@ -275,7 +262,7 @@ def test_a_call_that_a_person_waits_for_has_its_row_after_it(model, settings):
 
 class TestBudget:
     def test_a_role_whose_money_is_spent_is_not_asked_until_midnight(self, model, settings):
-        settings.CLAUDEOPS_MODEL_DAILY_USD = 1.0
+        settings.CLAUDEOPS_MODEL_DAILY_USD = {"": 1.0}
         row(cost_usd=1, outcome="answered")
         found = ask("observer", READ, LOG, Fact, at=NOON)
         assert (found.reason, found.why) == (Reason.BUDGET, "$1.00 of $1.00 are spent today")
@@ -284,15 +271,15 @@ class TestBudget:
         assert ask("triage", READ, LOG, Fact, at=NOON).value == Fact(fact="full")
 
     def test_the_day_before_does_not_count(self, model, settings):
-        settings.CLAUDEOPS_MODEL_DAILY_USD = 1.0
+        settings.CLAUDEOPS_MODEL_DAILY_USD = {"": 1.0}
         row(cost_usd=1, outcome="answered", asked_at=datetime(2026, 11, 23, 23, 59, tzinfo=UTC))
         assert isinstance(ask("observer", READ, LOG, Fact, at=NOON), Answer)
 
     def test_a_role_may_have_an_amount_of_its_own_and_zero_is_no_limit(self, model, settings):
         row(cost_usd=50, outcome="answered")
-        settings.CLAUDEOPS_MODEL_BUDGETS = {"observer": 51.0}
+        settings.CLAUDEOPS_MODEL_DAILY_USD = {"": 2.0, "observer": 51.0}
         assert isinstance(ask("observer", READ, LOG, Fact, at=NOON), Answer)
-        settings.CLAUDEOPS_MODEL_BUDGETS = {"observer": 0.0}
+        settings.CLAUDEOPS_MODEL_DAILY_USD = {"": 2.0, "observer": 0.0}
         assert isinstance(ask("observer", READ, LOG, Fact, at=NOON), Answer)
 
     def test_calls_without_a_stated_cost_are_counted_and_a_failed_one_too(self, model, settings):

@@ -49,7 +49,6 @@ WHY = ["because the mount is not there", "and must be escalated", "so wait a min
 @pytest.fixture(autouse=True)
 def clean_process(settings, tmp_path):
     settings.CLAUDEOPS_DATA_DIR = tmp_path
-    settings.CLAUDEOPS_VECTOR_SEARCH = "numpy"
     binary_index.forget()
     yield
     binary_index.forget()

@@ -41,9 +41,9 @@ DIMENSIONS = 64
 
 
 @pytest.fixture(autouse=True)
-def clean_process(settings, tmp_path):
+def clean_process(settings, tmp_path, monkeypatch):
     settings.CLAUDEOPS_DATA_DIR = tmp_path
-    settings.CLAUDEOPS_VECTOR_SEARCH = "pgvector"
+    monkeypatch.setattr(pgvector, "AUTO_FROM", 1)
     for module in (binary_index, query_vector, pgvector):
         module.forget()
     yield
@@ -220,7 +220,7 @@ def assert_the_statement_walks_the_index(model, query) -> None:
 
 @by_itself
 @pytest.mark.parametrize("include_hold", [False, True])
-def test_a_recall_gives_the_same_hits_with_either_search(embedder, model, settings, walking, include_hold):
+def test_a_recall_gives_the_same_hits_with_either_search(embedder, model, walking, include_hold):
     mine, other = ProjectFactory(), ProjectFactory()
     for n in range(12):
         MemoryFactory(observation=f"wireguard sluggish on floor {n}", project=(mine, other, None)[n % 3])
@@ -231,10 +231,10 @@ def test_a_recall_gives_the_same_hits_with_either_search(embedder, model, settin
     pgvector.ensure()
     asked = Filters(project=mine.pk, include_hold=include_hold)
     by_pgvector = recall("tunnel slow", asked, limit=50, at=NOON)
-    settings.CLAUDEOPS_VECTOR_SEARCH = "numpy"
+    pgvector.drop()
     by_numpy = recall("tunnel slow", asked, limit=50, at=NOON)
     assert by_pgvector.trace.vectors.startswith("pgvector")
-    assert by_numpy.trace.vectors == "numpy: CLAUDEOPS_VECTOR_SEARCH is numpy"
+    assert by_numpy.trace.vectors == "numpy: pgvector's index is not complete yet"
     assert [hit.memory_id for hit in by_pgvector.hits] == [hit.memory_id for hit in by_numpy.hits]
     verdicts = {hit.verdict for hit in by_pgvector.hits}
     assert verdicts == ({"allow", "hold"} if include_hold else {"allow"})
@@ -437,9 +437,8 @@ def test_more_dimensions_than_an_index_takes_are_left_to_numpy(extension):
 
 
 @by_itself
-def test_auto_begins_where_it_pays_and_numpy_removes_all_of_it(embedder, model, settings, monkeypatch):
+def test_it_begins_where_it_pays_and_drop_removes_all_of_it(embedder, model, monkeypatch):
     monkeypatch.setattr(pgvector, "AUTO_FROM", 3)
-    settings.CLAUDEOPS_VECTOR_SEARCH = "auto"
     for n in range(2):
         MemoryFactory(observation=f"wireguard sluggish {n}")
     embed_all(embedder, model)
@@ -449,8 +448,7 @@ def test_auto_begins_where_it_pays_and_numpy_removes_all_of_it(embedder, model, 
     embed_all(embedder, model)
     assert pgvector.ensure() == ""
     assert served(model).startswith("pgvector")
-    settings.CLAUDEOPS_VECTOR_SEARCH = "numpy"
-    assert pgvector.ensure() == "CLAUDEOPS_VECTOR_SEARCH is numpy"
+    pgvector.drop()
     left = sql("SELECT to_regclass('embedding_halves'), to_regproc('embedding_halves_copy')")
     assert left == [(None, None)]
     assert sql("SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'embedding_halves%%'") == [(0,)]
@@ -467,8 +465,8 @@ def test_doctor_says_who_searches(embedder, model, monkeypatch):
         return finding
 
     assert (said().level, said().text) == (
-        "warning",
-        "CLAUDEOPS_VECTOR_SEARCH asks for pgvector, served by numpy: pgvector's index is not complete yet",
+        "ok",
+        "numpy: pgvector's index is not complete yet",
     )
     MemoryFactory(observation="wireguard sluggish")
     embed_all(embedder, model)

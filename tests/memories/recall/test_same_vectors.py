@@ -37,11 +37,11 @@ SCOPES = {
 
 
 @pytest.fixture(params=["numpy", "pgvector"])
-def way(request, settings, tmp_path):
+def way(request, settings, tmp_path, monkeypatch):
     """Each way of searching that this database has. So few vectors pgvector compares row by row, which is exact; what
     its index finds of more is in `pgvector/test_hits.py`."""
     settings.CLAUDEOPS_DATA_DIR = tmp_path
-    settings.CLAUDEOPS_VECTOR_SEARCH = request.param
+    monkeypatch.setattr(pgvector, "AUTO_FROM", 1)
     if request.param != "numpy" and (reason := pgvector.try_extension()):
         pytest.skip(f"needs a PostgreSQL with pgvector: {reason}")
     for module in (binary_index, pgvector):

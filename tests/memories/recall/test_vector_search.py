@@ -163,8 +163,7 @@ def test_cosines_do_not_leave_the_scope(embedder, model):
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="what SQLite does; this is PostgreSQL")
-def test_on_sqlite_numpy_answers_whatever_the_setting(embedder, model, settings):
-    settings.CLAUDEOPS_VECTOR_SEARCH = "pgvector"
+def test_on_sqlite_numpy_answers(embedder, model):
     memory = MemoryFactory(observation="wireguard sluggish")
     embed_all(embedder, model)
     assert pgvector.ensure()

@@ -122,7 +122,7 @@ def test_the_next_prompt_shows_the_line_of_an_approved_memory_between_its_neighb
     assert "Known a" in coming.lines[0].text
     assert "Known z" in coming.lines[2].text
     verbs.approve(memory, by="ann")
-    block = build(budget=budget_for(1)).text.split("\n")
+    block = build(budget=budget_for()).text.split("\n")
     assert [block[line.place - 1] for line in coming.lines] == [line.text for line in coming.lines]
 
 

@@ -113,8 +113,8 @@ def test_the_number_of_queries_does_not_depend_on_the_rows(viewer):
     assert queries() == ten
 
 
-def test_records_are_deleted_after_their_days(settings):
-    settings.CLAUDEOPS_TELEMETRY_DAYS = 10
+def test_records_are_deleted_after_their_days(monkeypatch):
+    monkeypatch.setitem(prune.__globals__, "KEPT", timedelta(days=10))
     now = timezone.now()
     for days in (9, 11, 400):
         record("memory.gate.completed", component="observe", source="x", key=f"{days}", at=now - timedelta(days=days))

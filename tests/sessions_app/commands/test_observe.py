@@ -150,7 +150,7 @@ def test_a_model_without_a_price_is_said_to_have_none(tmp_path, settings, model,
 
 
 def test_more_than_the_days_budget_is_said_before_it_starts(tmp_path, settings):
-    settings.CLAUDEOPS_MODEL_DAILY_USD = 0.0001
+    settings.CLAUDEOPS_MODEL_DAILY_USD = {"": 0.0001}
     out = run(write(tmp_path, *LINES), "--dry-run")[1]
     assert "Today $0.00 may still be spent on it; the rest waits for the next days." in out
 

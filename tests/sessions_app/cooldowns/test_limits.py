@@ -109,7 +109,7 @@ def test_healthy_checks_of_another_service_change_nothing():
 
 
 def test_the_limits_are_settings(settings):
-    settings.CLAUDEOPS_RESTART_LIMIT = 0
+    settings.CLAUDEOPS_RESTART_LIMIT = (0, 4.0)
     decision = check("restart", "jellyfin", at=NOW)
     assert (decision.allowed, decision.reason) == (False, "Refused: restarts are switched off (limit 0).")
 

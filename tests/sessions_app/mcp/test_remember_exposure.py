@@ -54,4 +54,4 @@ def test_without_a_session_nobody_knows_what_was_read(said):
     tools.remember(access_for(), "Takes a minute to start", "timing", "web")
     assert (said[-1].exposure, said[-1].exposed_to) == ("outside", ("client: mcp",))
     assert Access("token:ci", frozenset()).provenance("api").exposed_to == ("client: token:ci",)
-    assert settings.CLAUDEOPS_TRUSTED_MCP_SERVERS == []
+    assert settings.CLAUDEOPS_HOUSE_TOOLS == []

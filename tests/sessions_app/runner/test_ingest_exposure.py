@@ -170,13 +170,16 @@ def test_an_imported_log_is_judged_by_the_same_table(said):
 
 
 def test_settings_say_what_is_trusted(said, settings):
-    settings.CLAUDEOPS_TRUSTED_MCP_SERVERS = ["ops"]
-    settings.CLAUDEOPS_HOUSE_COMMANDS = ["python3 health.py"]
-    settings.CLAUDEOPS_OUTSIDE_PATHS = ["/data/in"]
+    settings.CLAUDEOPS_HOUSE_TOOLS = ["mcp__ops", "WebFetch", "Bash(python3 health.py)"]
+    settings.CLAUDEOPS_OUTSIDE_TOOLS = ["Read(/data/in)", "Bash(docker ps)"]
     session = feed(a_session(), call("1", "", "mcp__ops__x"), answer("1"), call("2", "python3 health.py"), answer("2"))
     assert session.exposure == "house"
     feed(session, call("3", "cat /data/in/a"), answer("3"))
     assert session.exposed_to == ["file: /data/in"]
+    other = feed(a_session(), call("1", "", "WebFetch"), answer("1"))
+    assert other.exposure == "house"
+    feed(other, call("2", "docker ps"), answer("2"))
+    assert other.exposure == "outside"
 
 
 def test_a_replay_of_the_whole_log_has_the_same_exposure(said):

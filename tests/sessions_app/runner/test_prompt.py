@@ -184,19 +184,17 @@ def test_knowledge_stands_in_a_section_of_its_own_and_on_the_same_receipt(sessio
 
 
 @pytest.mark.parametrize(
-    ("fields", "setting", "profile"),
+    ("fields", "profile"),
     [
-        ({"trigger": Trigger.SCHEDULED, "task": "", "brief": {}}, "auto", "lean"),
-        ({"trigger": Trigger.SCHEDULED}, "auto", "balanced"),
-        ({"trigger": Trigger.MANUAL}, "auto", "balanced"),
-        ({"trigger": Trigger.ALERT}, "auto", "deep"),
-        ({"trigger": Trigger.ESCALATION, "task": "", "brief": {}}, "auto", "deep"),
-        ({"trigger": Trigger.ALERT}, "lean", "lean"),
+        ({"trigger": Trigger.SCHEDULED, "task": "", "brief": {}}, "lean"),
+        ({"trigger": Trigger.SCHEDULED}, "balanced"),
+        ({"trigger": Trigger.MANUAL}, "balanced"),
+        ({"trigger": Trigger.ALERT}, "deep"),
+        ({"trigger": Trigger.ESCALATION, "task": "", "brief": {}}, "deep"),
     ],
 )
-def test_how_a_session_began_says_how_much_is_looked_for(session, settings, fields, setting, profile):
+def test_how_a_session_began_says_how_much_is_looked_for(session, fields, profile):
     known()
-    settings.CLAUDEOPS_KNOWLEDGE_PROFILE = setting
     for name, value in fields.items():
         setattr(session, name, value)
     assert knowledge_for(session, at=AT).profile == profile

@@ -62,14 +62,13 @@ def test_what_was_missed_is_taken_in_once(folder, tmp_path):
     assert (swept(1).taken, see(path, arrived_by=ArrivedBy.HOOK), TranscriptPart.objects.count()) == (0, found, 1)
 
 
-def test_a_session_that_goes_on_is_left_until_it_is_silent(folder, tmp_path, settings):
+def test_a_session_that_goes_on_is_left_until_it_is_silent(folder, tmp_path):
     aged(write(tmp_path, *LINES), 29)
     assert swept().taken == 0
     assert swept(2).taken == 1
     aged(write(tmp_path, *LINES, says("More")), 0)
     assert swept(3).taken == 0
-    settings.CLAUDEOPS_OBSERVE_IDLE = 2
-    assert swept(3).taken == 1
+    assert swept(31).taken == 1
 
 
 def test_what_a_session_wrote_after_its_end_does_not_wait(folder, tmp_path):
@@ -193,8 +192,8 @@ def test_with_observation_off_nothing_is_swept(folder, tmp_path, settings):
     assert swept().files == 0
 
 
-def test_the_task_sweeps_this_host(folder, tmp_path, settings):
-    settings.CLAUDEOPS_OBSERVE_IDLE = 0
+def test_the_task_sweeps_this_host(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("sessions_app.transcripts.sweep.IDLE", timedelta())
     write(tmp_path, *LINES)
     tasks.sweep_transcripts()
     assert Transcript.objects.count() == 1

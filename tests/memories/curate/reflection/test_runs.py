@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.curate import files, proposals
-from memories.curate.reflection import reflect, reflect_due
+from memories.curate.reflection import choose, reflect, reflect_due
 from memories.curate.reflection.runs import CLAIM, TRIES
 from memories.curate.triage import triage
 from memories.models import (
@@ -209,8 +209,8 @@ def test_each_project_has_a_file_of_its_own(reflector):
     assert [len(asked["observations"]) for asked in reflector.asked] == [1, 1]
 
 
-def test_a_reflection_is_due_after_enough_new_ones_or_a_day(reflector, settings):
-    settings.CLAUDEOPS_REFLECT_AFTER = 3
+def test_a_reflection_is_due_after_enough_new_ones_or_a_day(reflector, monkeypatch):
+    monkeypatch.setattr(choose, "ENOUGH", 3)
     observed("One thing about db_main.")
     assert reflect_due(at=AT + timedelta(hours=23)) == []
     observed("Another thing about db_main.")
