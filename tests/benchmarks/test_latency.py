@@ -90,6 +90,7 @@ def test_a_thread_of_the_load_that_dies_fails_the_benchmark(settings: Any) -> No
         load(theirs, [observation])
         assert ours.recv() == "running"
         assert ours.recv()["refused"] == 0
+        ours.send("stop")
         with pytest.raises(InvalidMemory):
             load(theirs, [observation | {"category": "nothing"}])
 
