@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -10,35 +10,32 @@ from django.contrib import admin
 from django.contrib.admin.options import ShowFacets
 from django.contrib.admin.views.main import ChangeList
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
+from django.contrib.messages import ERROR, SUCCESS
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import cached_property
 
+from claudeops.lib.capped import CAP, Count, count_of
 from claudeops.lib.distinct import distinct_values
-
-CAP = 10_000
-"""Most rows that are counted; beyond, a list shows "10,000+"."""
+from claudeops.lib.domain_error import DomainError
 
 
 class CappedPaginator(Paginator):
+    """Count rows up to a cap; beyond, a list shows "10,000+"."""
+
+    @cached_property
+    def counted(self) -> Count:
+        return count_of(self.object_list)  # type: ignore[arg-type]
+
     @cached_property
     def count(self) -> int:
-        return min(self.counted, CAP)
-
-    @cached_property
-    def counted(self) -> int:
-        rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
-        return rows.order_by()[: CAP + 1].count()
-
-    @property
-    def capped(self) -> bool:
-        return self.counted > CAP
+        return min(self.counted.value, CAP)
 
     @property
     def shown(self) -> str:
-        return f"{self.count:,}" + ("+" if self.capped else "")
+        return self.counted.shown
 
 
 class _List(ChangeList):
@@ -93,6 +90,16 @@ class ListAdmin(admin.ModelAdmin):
         actions.pop("delete_selected", None)
         return actions
 
+    def do_each(
+        self, request: HttpRequest, rows: Iterable[Any], do: Callable[[Any], str], refused: str, level: int = ERROR
+    ) -> None:
+        """Do something with each row and show what came of it; a refusal after the words of `refused`, with its fix."""
+        for row in rows:
+            try:
+                self.message_user(request, do(row), SUCCESS)
+            except DomainError as error:
+                self.message_user(request, f"{refused.format(row)} {error} {error.fix}".strip(), level)
+
 
 class ReadOnlyAdmin(ListAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -101,35 +108,32 @@ class ReadOnlyAdmin(ListAdmin):
     def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-
-class _ValueFilter(admin.SimpleListFilter):
-    column: ClassVar[str]
-    null: ClassVar[str]
-
-    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
-        found = [(str(value), str(value)) for value in distinct_values(model_admin.model, self.column)]
-        return [*found, (self.null, self.null)] if found and self.null else found
-
-    def has_output(self) -> bool:
-        """Hide a filter that has one choice, unless it is set."""
-        return len(self.lookup_choices) > 1 or self.value() is not None
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if value is None:
-            return queryset
-        if value not in {name for name, _ in self.lookup_choices}:
-            return queryset.none()  # with all rows a bulk action would apply to them
-        return queryset.filter(**{self.column: None if value == self.null else value})
+    has_delete_permission = has_change_permission
 
 
 def value_filter(column: str, null: str = "") -> type[admin.SimpleListFilter]:
     """Make a list filter of the values in an indexed column; `null` names the rows without one."""
-    names = {"title": column, "parameter_name": column, "column": column, "null": null}
-    return type(f"{column.capitalize()}Filter", (_ValueFilter,), names)
+
+    class ValueFilter(admin.SimpleListFilter):
+        title = parameter_name = column
+
+        def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
+            found = [(str(value), str(value)) for value in distinct_values(model_admin.model, column)]
+            return [*found, (null, null)] if found and null else found
+
+        def has_output(self) -> bool:
+            """Hide a filter that has one choice, unless it is set."""
+            return len(self.lookup_choices) > 1 or self.value() is not None
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            value = self.value()
+            if value is None:
+                return queryset
+            if value not in {name for name, _ in self.lookup_choices}:
+                return queryset.none()  # with all rows a bulk action would apply to them
+            return queryset.filter(**{column: None if value == null else value})
+
+    return ValueFilter
 
 
 AGES: dict[str, tuple[str, timedelta, str]] = {
@@ -142,22 +146,55 @@ AGES: dict[str, tuple[str, timedelta, str]] = {
 }
 
 
-class _AgeFilter(admin.SimpleListFilter):
-    parameter_name = "age"
-    column: ClassVar[str]
-
-    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
-        return [(key, label) for key, (label, _, _) in AGES.items()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = self.value()
-        if value is None:
-            return queryset
-        if value not in AGES:
-            return queryset.none()
-        _, length, than = AGES[value]
-        return queryset.filter(**{f"{self.column}__{than}": timezone.now() - length})
-
-
 def age_filter(column: str, title: str) -> type[admin.SimpleListFilter]:
-    return type("AgeFilter", (_AgeFilter,), {"title": title, "column": column})
+    """Make a list filter of the age of a time."""
+    heading = title
+
+    class AgeFilter(admin.SimpleListFilter):
+        title, parameter_name = heading, "age"
+
+        def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
+            return [(key, label) for key, (label, _, _) in AGES.items()]
+
+        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+            value = self.value()
+            if value is None:
+                return queryset
+            if value not in AGES:
+                return queryset.none()
+            _, length, than = AGES[value]
+            return queryset.filter(**{f"{column}__{than}": timezone.now() - length})
+
+    return AgeFilter
+
+
+def read_only(
+    model: type[Model],
+    columns: str,
+    *,
+    filters: str | Sequence[Any] = "",
+    at: str = "",
+    sort: str | None = None,
+    search: str = "",
+    related: str = "",
+    defer: str = "",
+    base: type[ReadOnlyAdmin] = ReadOnlyAdmin,
+    **attributes: Any,
+) -> None:
+    """Register a list of records that are only read. Names of columns are separated by spaces.
+
+    `at` is the time by whose age they are filtered, and by which they can be sorted unless `sort` names other columns.
+    Rows that are shown in a column are read by a join; `related` names others, for what a row is called.
+    """
+    chosen = filters.split() if isinstance(filters, str) else list(filters)
+    shown = columns.split()
+    foreign = [field.name for field in model._meta.fields if field.is_relation and field.name in shown]
+    own = {
+        "list_display": shown,
+        "list_filter": [*chosen, age_filter(at, "when")] if at else chosen,
+        "list_select_related": related.split() or foreign or False,
+        "list_defer": tuple(defer.split()),
+        "search_fields": search.split(),
+        "sortable_by": (at if sort is None else sort).split(),
+    }
+    admin.site.register(model, type(f"{model.__name__}Admin", (base,), own | attributes))

@@ -38,6 +38,12 @@ def word_diff(before: str, after: str) -> list[Piece]:
     return _pieces(_without_islands(found))
 
 
+def marked(pieces: list[Piece]) -> str:
+    """Return the pieces as one text with marks: "Takes [-60-]{+90+} s"."""
+    marks = {GONE: "[-{}-]", NEW: "{{+{}+}}"}
+    return "".join(marks.get(piece.kind, "{}").format(piece.text) for piece in pieces)
+
+
 def _without_islands(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Join changes that only a space separates: "a b" → "c d" is one change, not two."""
     joined: list[tuple[str, str]] = []

@@ -52,6 +52,11 @@ def span(seconds: float) -> str:
     return f"{whole} s"
 
 
+def quantity(number: int, noun: str, plural: str = "") -> str:
+    """Format a number of things: "1 pair", "2,000 pairs"; `plural` where it has no s: "2 memories"."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
 def size(count: float) -> str:
     """Format a number of bytes: "0 bytes", "1.5 KB", "3.2 GB" (1 KB is 1,024 bytes)."""
     for unit in ("bytes", "KB", "MB", "GB"):

@@ -58,16 +58,8 @@ class TokenForm(forms.ModelForm):
 class ApiTokenAdmin(ListAdmin):
     form = TokenForm
     list_display = (
-        "name",
-        "scopes",
-        "project",
-        "max_tier",
-        "secret",
-        "last_used_at",
-        "created_at",
-        "expires_at",
-        "revoked_at",
-        "revoked_by",
+        *("name", "scopes", "project", "max_tier", "secret", "last_used_at"),
+        *("created_at", "expires_at", "revoked_at", "revoked_by"),
     )
     list_select_related = ("project",)
     search_fields = ("name",)
@@ -94,14 +86,8 @@ class ApiTokenAdmin(ListAdmin):
         if change:
             return
         try:
-            made, secret = add_token(
-                obj.name,
-                obj.scopes,
-                by=request.user.get_username(),
-                project=obj.project,
-                max_tier=obj.max_tier,
-                expires_at=obj.expires_at,
-            )
+            given = {name: getattr(obj, name) for name in ("project", "max_tier", "expires_at")}
+            made, secret = add_token(obj.name, obj.scopes, by=request.user.get_username(), **given)
         except InvalidToken as error:  # somebody took the name meanwhile
             raise PermissionDenied(str(error)) from error
         obj.pk = made.pk

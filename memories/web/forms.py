@@ -62,7 +62,33 @@ def categories() -> list[tuple[str, list[tuple[str, str]]]]:
     return [(slug, [(name, name) for name in taxonomy.categories]) for slug, taxonomy in TAXONOMIES.items()]
 
 
-class AddForm(forms.Form):
+class StatementForm(forms.Form):
+    """The checks of what a person states, in any form with these fields."""
+
+    def clean_observation(self) -> str:
+        return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
+
+    def clean_service(self) -> str | None:
+        service: str | None = checked(stored.checked_service, self.cleaned_data["service"])
+        return service
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        taxonomy = TAXONOMIES.get(self.slug_of_taxonomy() or "ops")
+        for name, check in (("category", stored.checked_category), ("surface", stored.checked_surface)):
+            if name in cleaned and taxonomy:
+                try:
+                    cleaned[name] = checked(check, cleaned[name], taxonomy)
+                except ValidationError as error:
+                    self.add_error(name, error)
+        return cleaned
+
+    def slug_of_taxonomy(self) -> str | None:
+        """Return that of the statement; empty for the default."""
+        return self.cleaned_data.get("taxonomy")
+
+
+class AddForm(StatementForm):
     observation = forms.CharField(
         label="Observation",
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": "What was observed, in one sentence."}),
@@ -79,28 +105,6 @@ class AddForm(forms.Form):
         initial=DEFAULT_CONFIDENCE, required=False, widget=slider("add-confidence"), label="Confidence"
     )
     surface = window_field()
-
-    def clean_observation(self) -> str:
-        return str(checked(stored.checked_observation, self.cleaned_data["observation"]))
-
-    def clean_service(self) -> str | None:
-        service: str | None = checked(stored.checked_service, self.cleaned_data["service"])
-        return service
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        taxonomy = TAXONOMIES[cleaned.get("taxonomy") or "ops"]
-        if "category" in cleaned:
-            try:
-                checked(stored.checked_category, cleaned["category"], taxonomy)
-            except ValidationError as error:
-                self.add_error("category", error)
-        if "surface" in cleaned:
-            try:
-                cleaned["surface"] = checked(stored.checked_surface, cleaned["surface"], taxonomy)
-            except ValidationError as error:
-                self.add_error("surface", error)
-        return cleaned
 
 
 class EditForm(forms.Form):

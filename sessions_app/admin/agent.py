@@ -1,13 +1,19 @@
-"""The admin of agents, with an action that runs some now."""
+"""The admin of agents, with an action that runs some now.
+
+In its form stands one tool rule a line; a prompt template with a syntax error is refused.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.template import Template, TemplateSyntaxError
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -17,13 +23,66 @@ from claudeops.lib.humanize import span
 from claudeops.lib.masked import masked_note
 from memories.templatetags.claudeops import due, session_link
 from sessions_app import queue
-from sessions_app.admin.forms import AgentForm
-from sessions_app.errors import SessionsError
 from sessions_app.models import Agent, ScheduleKind, Trigger
 
 SCHEDULE = {"enabled", "schedule_kind", "interval_seconds", "cron"}
 MOST_AT_ONCE = 50
 """Most agents that can be run at once."""
+
+
+class RulesField(forms.CharField):
+    widget = forms.Textarea(attrs={"rows": 6, "class": "vLargeTextField code", "spellcheck": "false"})
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list | tuple) else value
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return list(value)
+        return [line.strip() for line in str(value or "").splitlines() if line.strip()]
+
+    def validate(self, value: Any) -> None:
+        for rule in value:
+            if rule.count("(") != rule.count(")"):
+                raise ValidationError(f"{rule!r} has an unbalanced parenthesis.")
+
+    def run_validators(self, value: Any) -> None:
+        return None
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(self.to_python(initial) != self.to_python(data))
+
+
+class AgentForm(forms.ModelForm):
+    allowed_tools = RulesField(
+        required=False, help_text="One a line, like Bash(docker ps *). Empty: CLAUDEOPS_ALLOWED_TOOLS."
+    )
+    disallowed_tools = RulesField(required=False, help_text="One a line, besides CLAUDEOPS_DISALLOWED_TOOLS.")
+
+    class Meta:
+        model = Agent
+        fields = "__all__"
+        labels = {
+            "schedule_kind": "Runs",
+            "interval_seconds": "Every … seconds",
+            "max_turns": "Turns",
+            "max_budget_usd": "Dollars a session",
+            "timeout_seconds": "Seconds",
+            "memory_budget": "Tokens of memory",
+            "replay_stream": "Recorded stream",
+        }
+        widgets = {
+            "description": forms.Textarea(attrs={"rows": 2, "class": "vLargeTextField"}),
+            "prompt_template": forms.Textarea(attrs={"rows": 14, "class": "vLargeTextField code"}),
+        }
+
+    def clean_prompt_template(self) -> str:
+        text = str(self.cleaned_data["prompt_template"])
+        try:
+            Template(text)
+        except TemplateSyntaxError as error:
+            raise ValidationError(f"The template cannot be read: {error}.") from error
+        return text
 
 
 @admin.register(Agent)
@@ -87,12 +146,8 @@ class AgentAdmin(ListAdmin):
 
     @admin.action(description="Run now", permissions=["run"])
     def run_now(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        for agent in queryset.defer(None)[:MOST_AT_ONCE]:
-            try:
-                made = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
-            except SessionsError as error:
-                text = f"{agent.slug} is not run: {error} {error.fix}".strip()
-                self.message_user(request, text, messages.ERROR)
-            else:
-                text = format_html("Queued {} of {}. {}", session_link(made.pk), agent.slug, made.hold_reason)
-                self.message_user(request, text, messages.SUCCESS)
+        def queued(agent: Agent) -> str:
+            made = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
+            return format_html("Queued {} of {}. {}", session_link(made.pk), agent.slug, made.hold_reason)
+
+        self.do_each(request, queryset.defer(None)[:MOST_AT_ONCE], queued, "{0.slug} is not run:")

@@ -34,10 +34,7 @@ class SessionAdmin(ReadOnlyAdmin):
     list_display = (
         *("id", "agent", "status", "status_reason", "tier", "trigger", "cost_usd", "num_turns", "queued_at"),
     )
-    list_filter = (
-        *("status", "agent", value_filter("tier"), "trigger", "dry_run"),
-        age_filter("queued_at", "queued"),
-    )
+    list_filter = (*("status", "agent", value_filter("tier"), "trigger", "dry_run"), age_filter("queued_at", "queued"))
     list_select_related = ("agent",)
     list_defer: ClassVar[tuple[str, ...]] = (
         *("prompt", "injected_text", "response", "structured", "escalation", "usage", "stats", "error", "task"),
@@ -75,9 +72,7 @@ class SessionAdmin(ReadOnlyAdmin):
         """Allow to request a session: the right of the dashboard's form, since no row is written by itself."""
         return request.user.has_perms(("sessions_app.view_session", "sessions_app.run_session"))
 
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def add_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Queue a session from the dashboard's form."""
         if not self.has_add_permission(request):
             raise PermissionDenied
@@ -89,7 +84,6 @@ class SessionAdmin(ReadOnlyAdmin):
             return HttpResponseRedirect(reverse("admin:sessions_app_session_changelist"))
         context = {
             **self.admin_site.each_context(request),
-            **(extra_context or {}),
             "title": "Queue a session",
             "opts": self.opts,
             "has_view_permission": True,
@@ -129,16 +123,11 @@ class SessionAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Run again", permissions=["run"])
     def run_again(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
-        for session in self._few(request, queryset):
-            try:
-                made = queue.request_again(session, by=request.user.get_username())
-            except SessionsError as error:
-                text = f"Session {session.pk} is not run again: {error} {error.fix}".strip()
-                self.message_user(request, text, messages.ERROR)
-            else:
-                link = session_link(made.pk)
-                text = format_html("Queued {} like session {}. {}", link, session.pk, made.hold_reason)
-                self.message_user(request, text, messages.SUCCESS)
+        def again(session: Session) -> str:
+            made = queue.request_again(session, by=request.user.get_username())
+            return format_html("Queued {} like session {}. {}", session_link(made.pk), session.pk, made.hold_reason)
+
+        self.do_each(request, self._few(request, queryset), again, "Session {0.pk} is not run again:")
 
     @admin.action(description="Retry", permissions=["run"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Session]) -> HttpResponse | None:
@@ -172,28 +161,21 @@ class SessionAdmin(ReadOnlyAdmin):
             }
             template = "admin/sessions_app/session/follow.html"
             return TemplateResponse(request, template, context, status=422 if form.errors else 200)
-        for session in rows:
-            try:
-                made = verb(session, by=request.user.get_username(), note=form.cleaned_data["note"])
-            except SessionsError as error:
-                text = f"Session {session.pk} is not {words}: {error} {error.fix}".strip()
-                self.message_user(request, text, messages.ERROR)
-            else:
-                text = format_html(
-                    "Session {} is {} by {}. {}", session.pk, words, session_link(made.pk), made.hold_reason
-                )
-                self.message_user(request, text, messages.SUCCESS)
+
+        def followed(session: Session) -> str:
+            made = verb(session, by=request.user.get_username(), note=form.cleaned_data["note"])
+            link = session_link(made.pk)
+            return format_html("Session {} is {} by {}. {}", session.pk, words, link, made.hold_reason)
+
+        self.do_each(request, rows, followed, f"Session {{0.pk}} is not {words}:")
         return None
 
     @admin.action(description="Stop", permissions=["stop"])
     def stop(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
-        for session in self._few(request, queryset):
-            try:
-                text = queue.request_stop(session.pk, by=request.user.get_username())
-            except SessionsError as error:
-                self.message_user(request, f"{error} {error.fix}".strip(), messages.WARNING)
-            else:
-                self.message_user(request, text, messages.SUCCESS)
+        def stopped(session: Session) -> str:
+            return queue.request_stop(session.pk, by=request.user.get_username())
+
+        self.do_each(request, self._few(request, queryset), stopped, "", messages.WARNING)
 
     def _few(self, request: HttpRequest, queryset: QuerySet[Session]) -> list[Session]:
         rows = list(queryset.select_related("agent", "project").defer(None)[: MOST_AT_ONCE + 1])

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from claudeops.lib.secrets import mask
 from memories.capture.fields import agent_id
 from memories.curate.files import refresh
 from memories.curate.told import NOT_CURATED, Curated, files_of, select_curated
@@ -20,6 +21,7 @@ from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection, select
 from memories.injection.relevant import Task
 from memories.injection.tags import Subject
+from memories.models import Project
 from sessions_app.cooldowns import limits
 from sessions_app.models import TASK_TEXT, Agent, Session, Trigger
 from sessions_app.prompts import brief, render
@@ -62,6 +64,13 @@ class Selected:
         return compose_for(
             session, self.project, self.agent, self.knowledge, self.curated, handoff_file=handoff_file, at=at
         )
+
+
+def draft(agent: str | None, project: Project | None, tier: int | None, task: str) -> Session:
+    """Return a session that is not stored, to compose its prompt. `agent` is a slug. Raises AgentNotFound."""
+    by = Agent.objects.named(agent) if agent is not None else None
+    project = project or (by.project if by else None)
+    return Session(agent=by, project=project, tier=tier or (by.tier if by else 1), task=mask(task))
 
 
 def selected_for(session: Session, *, at: datetime) -> Selected:

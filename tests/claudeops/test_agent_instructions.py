@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
-from django.core.management import call_command
 
 from memories.files.definition import InvalidDefinition, definition_of, replace
 from memories.files.sync import sync_file
@@ -19,19 +17,14 @@ from tests.memories.files.conftest import Repository, learn, project, repository
 
 __all__ = ["learn", "project", "repository"]
 
+from tests.support import commands
+
 pytestmark = pytest.mark.django_db(transaction=True)
 QUEUE = "Tests need the queue"
 DEFINITION = "---\r\nname: research\r\n---\r\n\r\nYou look things up.\r\n"
 
 
-def run(*arguments: str) -> tuple[Any, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    code: Any = 0
-    try:
-        call_command("agent-memory", "instructions", *arguments, "--project", "shop", stdout=out, stderr=err)
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
+run = partial(commands.run, "agent-memory", "instructions", "--project", "shop")
 
 
 def define(repository: Repository, name: str = "research.md", text: str = DEFINITION) -> Path:

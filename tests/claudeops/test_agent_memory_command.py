@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 
 from memories.capture.statement import Provenance
@@ -19,6 +17,7 @@ from memories.lifecycle.projects import set_project
 from memories.models import AgentFile, Memory, MemoryChange, Project
 from sessions_app.models import HookReceipt, InjectionReceipt
 from tests.memories.files.conftest import Repository, learn, project, repository
+from tests.support import commands
 from tests.support.factories import SessionFactory
 
 __all__ = ["learn", "project", "repository"]
@@ -27,21 +26,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 QUEUE = "Tests need the queue"
 
 
-def run(*arguments: object) -> tuple[Any, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("agent-memory", *map(str, arguments), stdout=out, stderr=err)
-        code: Any = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
-
-
-def result(*arguments: object) -> Any:
-    code, out, err = run(*arguments, "--json")
-    document = json.loads(out)
-    assert (code, document["ok"]) == (0, True), (document, err)
-    return document["result"]
+run = partial(commands.run, "agent-memory")
+result = partial(commands.result, "agent-memory")
 
 
 def put(repository: Repository, name: str, text: str) -> Path:

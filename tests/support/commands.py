@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 from django.core.management import call_command
+from django.core.management.base import BaseCommand
 
 
-def run(command: str, *arguments: object) -> tuple[Any, str, str]:
+def run(command: str | BaseCommand, *arguments: object) -> tuple[Any, str, str]:
     """Return (exit code, standard output, standard error)."""
     out, err = io.StringIO(), io.StringIO()
     try:
@@ -20,7 +21,14 @@ def run(command: str, *arguments: object) -> tuple[Any, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
-def document(command: str, *arguments: object) -> tuple[Any, Any]:
+def document(command: str | BaseCommand, *arguments: object) -> tuple[Any, Any]:
     """Return (exit code, the document that it prints with --json)."""
     code, out, _ = run(command, *arguments, "--json")
     return code, json.loads(out)
+
+
+def result(command: str | BaseCommand, *arguments: object) -> Any:
+    """Return the result in the document of a command that succeeds."""
+    code, answer = document(command, *arguments)
+    assert (code, answer["ok"]) == (0, True), answer
+    return answer["result"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 from claudeops.backups.errors import printable
 from claudeops.backups.make import Made, make
 from claudeops.backups.manifest import KEYS, LOGS
-from claudeops.lib.cli import NextAction, Result, SoleCommand
+from claudeops.lib.cli import Result, SoleCommand, arg
 from claudeops.lib.humanize import size
 
 
@@ -29,19 +29,16 @@ def folder(raw: str) -> Path:
 
 
 class Command(SoleCommand):
-    noun = "backup"
     help = "Back up the database, the raw logs and the keys, while everything runs."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("--to", type=folder, metavar="FOLDER", help="where (default: CLAUDEOPS_BACKUP_DIR)")
-        parser.add_argument(
-            "--keep", type=number_to_keep, metavar="N", help="then remove all backups there but the newest N"
-        )
-        parser.add_argument("--no-keys", action="store_true", help="without the secret key and the first password")
-        parser.add_argument("--full", action="store_true", help="copy every raw log, link none of the backup before")
-
-    def run(self, to: Path | None, keep: int | None, no_keys: bool, full: bool) -> Result:
+    def run(
+        self,
+        *,
+        to: Path | None = arg("where (default: CLAUDEOPS_BACKUP_DIR)", metavar="FOLDER", type=folder),
+        keep: int | None = arg("then remove all backups there but the newest N", metavar="N", type=number_to_keep),
+        no_keys: bool = arg("without the secret key and the first password"),
+        full: bool = arg("copy every raw log, link none of the backup before"),
+    ) -> Result:
         made = make(to, keep=keep, keys=not no_keys, full=full)
         data = {
             "path": str(made.path),
@@ -52,7 +49,7 @@ class Command(SoleCommand):
             "unreadable": [printable(path) for path in made.manifest.unreadable],
             "removed": made.removed,
         }
-        return Result(data, as_text(made), [NextAction(f"manage.py verify {made.path}", "check it")])
+        return Result(data, as_text(made), {f"manage.py verify {made.path}": "check it"})
 
 
 def as_text(made: Made) -> str:

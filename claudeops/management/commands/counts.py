@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
 from claudeops.lib import hour_counts
-from claudeops.lib.cli import NextAction, Result, Verb, VerbCommand, table
+from claudeops.lib.cli import Result, VerbCommand, table, verb
 from memories import counts
 from sessions_app.counts import tables
 
@@ -15,21 +12,13 @@ ALL = (*tables.ALL, *counts.ALL)
 
 class Command(VerbCommand):
     help = "The counts by hour of sessions, events and changes of memories, which charts are drawn from."
-    noun = "counts"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.verbs = {
-            "check": Verb("Compare the counts with the rows. Exit code 1 when any differs.", self.compare),
-            "rebuild": Verb(
-                "Count all rows anew. May run while sessions run; their workers wait for it.", self.rebuild
-            ),
-        }
-
-    def compare(self) -> Result:
+    @verb
+    def check_(self) -> Result:
+        """Compare the counts with the rows. Exit code 1 when any differs."""
         missing = hour_counts.missing(ALL)
         found = [difference for what in ALL for difference in hour_counts.differences(what)]
-        data = {"missing_triggers": missing, "differences": [asdict(difference) for difference in found]}
+        data = {"missing_triggers": missing, "differences": found}
         if not (found or missing):
             return Result(data, "Every count agrees with the rows.")
         rows = [
@@ -42,13 +31,15 @@ class Command(VerbCommand):
         return Result(
             data,
             "\n".join([*parts, f"Run: {rebuild}"]),
-            [NextAction(rebuild, "Count all rows anew.")],
+            {rebuild: "Count all rows anew."},
             exit_code=1,
             error=("counts_differ", "Counts by hour do not agree with the rows.", f"Run: {rebuild}"),
         )
 
+    @verb
     def rebuild(self) -> Result:
+        """Count all rows anew. May run while sessions run; their workers wait for it."""
         hour_counts.keep(ALL)  # the triggers first: a count without them is wrong with the next row
         rebuilt = {what.counts: hour_counts.rebuild(what) for what in ALL}
         text = "\n".join(f"{name}: {number:,} counts." for name, number in rebuilt.items())
-        return Result({"counts": rebuilt}, text, [NextAction("manage.py counts check", "Compare them with the rows.")])
+        return Result({"counts": rebuilt}, text, {"manage.py counts check": "Compare them with the rows."})

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
-from claudeops.lib.cli import NextAction, Result, SoleCommand
+from claudeops.lib.cli import Result, SoleCommand
 from claudeops.workers.doctor import ERROR, OK, WARNING, Diagnosis, examine
 
-NAMES = {
-    "claudeops": "claudeops",
-    "python": "Python",
-    "django": "Django",
-    "sqlite": "SQLite",
-    "postgresql": "PostgreSQL",
-    "claude": "Claude Code CLI",
-}
+NAMES = {"claudeops": "claudeops", "sqlite": "SQLite", "postgresql": "PostgreSQL", "claude": "Claude Code CLI"}
 MARKS = {OK: "OK", WARNING: "warning", ERROR: "ERROR"}
 
 
 class Command(SoleCommand):
-    noun = "doctor"
     help = "Check the installation: settings, database, CLI, workers, queues, schedules. Exit code 1 when one is wrong."
     # It reports the findings of the system checks, and must run when they would stop every other command.
     requires_system_checks: list[str] = []
@@ -29,18 +19,15 @@ class Command(SoleCommand):
         data = {
             "healthy": diagnosis.healthy,
             "versions": diagnosis.versions,
-            "findings": [asdict(finding) for finding in diagnosis.findings],
+            "findings": diagnosis.findings,
         }
-        actions = [
-            NextAction("manage.py up", "start everything")
-            for finding in diagnosis.findings
-            if finding.level != OK and finding.subject.startswith("worker")
-        ]
-        return Result(data, as_text(diagnosis), actions[:1], exit_code=0 if diagnosis.healthy else 1)
+        silent = any(one.level != OK and one.subject.startswith("worker") for one in diagnosis.findings)
+        actions = {"manage.py up": "start everything"} if silent else {}
+        return Result(data, as_text(diagnosis), actions, exit_code=0 if diagnosis.healthy else 1)
 
 
 def as_text(diagnosis: Diagnosis) -> str:
-    lines = [f"{NAMES[name]} {version}" for name, version in diagnosis.versions.items()]
+    lines = [f"{NAMES.get(name, name.capitalize())} {version}" for name, version in diagnosis.versions.items()]
     lines.append("")
     width = max(len(finding.subject) for finding in diagnosis.findings)
     for finding in diagnosis.findings:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from argparse import ArgumentParser
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, current_user, table
-from claudeops.lib.secrets import mask
+from claudeops.lib.cli import Refusal, Result, arg, by, table, text_or_stdin, verb
 from claudeops.purge import describe, run
 from claudeops.purge.choice import Choice, choose
 from claudeops.purge.errors import PurgeError
@@ -19,50 +16,42 @@ from memories.injection import ops
 from memories.injection.relevant import Task
 from memories.lifecycle import forgotten
 from memories.lifecycle.projects import find_project
-from memories.management import arguments
 from memories.management.commands.memory import Command as MemoryCommand
-from memories.management.commands.memory import _memory as memory_of
+from memories.management.commands.memory import delete_inactive
+from memories.management.parameters import REASON, find_memory, project
+from memories.models import Project
 from sessions_app.credit.outcome import adjust_relevance
 from sessions_app.learning import learn
-from sessions_app.models import Agent, Session
-from sessions_app.runner.prompt import Selected, selected_for
+from sessions_app.models import Session
+from sessions_app.runner.prompt import Selected, draft, selected_for
 from sessions_app.trace import report, trace
 
 TOLD = ("Curated Memory", "Memories", "Knowledge", "Agent Memory")
 """The sections of a prompt that tell what is known."""
 
 
-class Command(MemoryCommand):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.verbs = {
-            **self.verbs,
-            "adjust-relevance": Verb(
-                "Learn the relevance of project memories from the sessions that used them.",
-                self.adjust_relevance,
-                _of_adjust,
-            ),
-            "learn": Verb(
-                "Learn from the runs of a project: what failed runs had in common, what a retry did differently.",
-                self.learn,
-                _of_learn,
-            ),
-            "context": Verb("What the next session is told, exactly.", self.context, arguments.context),
-            "trace": Verb(
-                "Say why something was not remembered: where its way to a prompt ended, what would have changed that.",
-                self.trace,
-                _of_trace,
-            ),
-            "purge": Verb(
-                "Forget on request: remove memories and their texts from everything that is stored.",
-                self.forget,
-                _of_purge,
-            ),
-        }
+@dataclass(frozen=True)
+class PurgeFilters:
+    query: str = arg("memories that contain it, and TEXT everywhere", metavar="TEXT", default="")
+    service: str = arg("memories of a service; general for those without one", default="")
+    project: str = arg("memories of a project", metavar="SLUG", default="")
+    agent: str = arg("memories of an agent, and that its sessions said", metavar="SLUG", default="")
+    session: int | None = arg("all that a session wrote", metavar="ID")
+    person: str = arg("what a person wrote; the account stays", metavar="NAME", default="")
+    short: bool = arg("also look for memories' texts of less than 8 characters")
 
-    def adjust_relevance(self, project: str | None, everything: bool, dry_run: bool) -> Result:
-        one = find_project(project) if project else None
-        found = adjust_relevance(one, also_set=everything, dry_run=dry_run)
+
+class Command(MemoryCommand):
+    @verb
+    def adjust_relevance(
+        self,
+        *,
+        project: Project | None = project("one project (default: all)"),
+        all_: bool = arg("also scores that a person set"),
+        dry_run: bool = arg("only say what would be changed"),
+    ) -> Result:
+        """Learn the relevance of project memories from the sessions that used them."""
+        found = adjust_relevance(project, also_set=all_, dry_run=dry_run)
         rows = [
             (
                 of.project,
@@ -81,22 +70,34 @@ class Command(MemoryCommand):
             lines.append(table(["project", "memory", "helped", "before", "after"], rows))
         if dry_run and rows:
             lines.append("Nothing was written (--dry-run).")
-        return Result([asdict(of) for of in found], "\n".join(lines) or "There is no project.")
+        return Result(found, "\n".join(lines) or "There is no project.")
 
-    def learn(self, project: str, dry_run: bool) -> Result:
+    @verb
+    def learn(
+        self, *, project: str = arg(metavar="SLUG"), dry_run: bool = arg("only say what would be stored")
+    ) -> Result:
+        """Learn from the runs of a project: what failed runs had in common, what a retry did differently."""
         found = learn(find_project(project), dry_run=dry_run)
         lines = [f"{one.outcome}: {one.lesson.text} (sessions {', '.join(map(str, one.lesson.runs))})" for one in found]
-        return Result([asdict(one) for one in found], "\n".join(lines) or "Its runs teach nothing yet.")
+        return Result(found, "\n".join(lines) or "Its runs teach nothing yet.")
 
-    def context(self, tier: int | None, project: str | None, task: str, agent: str | None, explain: bool) -> Result:
-        """Show what `session compose` puts into the prompt of such a session, and its system prompt's memories."""
-        by, at = Agent.objects.named(agent) if agent else None, timezone.now()
-        session = Session(
-            agent=by,
-            project=find_project(project) if project else (by.project if by else None),
-            tier=tier or (by.tier if by else 1),
-            task=mask(sys.stdin.read() if task == "-" else task),
-        )
+    @verb
+    def context(
+        self,
+        *,
+        tier: int | None = arg("default: the agent's, or 1", choices=(1, 2, 3)),
+        project: Project | None = project("a project's slug (default: the agent's)"),
+        task: str = arg(
+            "the task or alert of the session (- reads stdin)", metavar="TEXT", default="", read=text_or_stdin
+        ),
+        agent: str | None = arg("the agent of the session, whose own memories a task may find", metavar="SLUG"),
+        explain: bool = arg("say for each memory why it is in or out"),
+    ) -> Result:
+        """What the next session is told, exactly.
+
+        `session compose` puts the same into the prompt of such a session, and these memories into its system prompt.
+        """
+        session, at = draft(agent or None, project, tier, task), timezone.now()
         selected = selected_for(session, at=at)
         if explain:
             return self._explained(session, selected, at)
@@ -107,7 +108,7 @@ class Command(MemoryCommand):
             self.stderr.write("No memory would go into the prompt; --explain says why.")
         told = [{"title": title, "text": text} for title, text in sections]
         data = {"tier": session.tier, **asdict(selected.ops), "sections": told, "receipt": selected.record}
-        actions = [NextAction(f"manage.py memory context --tier {session.tier} --explain", "see why each is in or out")]
+        actions = {f"manage.py memory context --tier {session.tier} --explain": "see why each is in or out"}
         return Result(data, text, actions)
 
     def _explained(self, session: Session, selected: Selected, at: datetime) -> Result:
@@ -116,108 +117,84 @@ class Command(MemoryCommand):
         explained = list(ops.explain(budget=budget, project_id=session.project_id, at=at, task=about))
         for name in ("included", "left_out"):
             explained += [ops.explained(entry, is_in=name == "included") for entry in selected.record[name]]
-        if self.as_json:
-            return Result([{**asdict(entry), "in": entry.in_} for entry in explained])
-        for entry in explained:
-            self.stdout.write(f"{'in ' if entry.in_ else 'out'}  {entry.memory_id}  {entry.label}: {entry.reason}")
-        return Result(None)
+        lines = [
+            f"{'in ' if entry.in_ else 'out'}  {entry.memory_id}  {entry.label}: {entry.reason}" for entry in explained
+        ]
+        return Result([{**asdict(entry), "in": entry.in_} for entry in explained], "\n".join(lines))
 
-    def trace(self, text: list[str], session: int | None) -> Result:
+    @verb
+    def trace(
+        self,
+        text: Sequence[str] = arg("what should be known, or the number of a memory"),
+        *,
+        session: int | None = arg(
+            "the session that should have been told it (default: the latest that might have been)", metavar="ID"
+        ),
+    ) -> Result:
+        """Say why something was not remembered: where its way to a prompt ended, what would have changed that."""
         asked = " ".join(text).strip()
         if not asked:
             raise Refusal("empty", "The text is empty.", 'Say what it should have known: manage.py memory trace "TEXT"')
         found = trace(asked, session_id=session)
-        actions = [NextAction(command, label) for command, label in report.commands_of(found)]
+        actions = dict(report.commands_of(found))
         return Result(found.as_dict(), report.text_of(found), actions)
 
-    def forget(
+    @verb
+    def purge(
         self,
-        ids: Any,
-        inactive_days: int | None,
-        erase: bool,
-        yes: bool,
-        by: str,
-        reason: str,
-        resume: bool,
-        backups: bool,
-        force: bool,
-        allow: str,
-        **given: Any,
+        ids: Sequence[str] = arg("numbers or UUIDs", metavar="ID", default=()),
+        *,
+        inactive_days: int | None = arg("inactive ones not confirmed for so many days", metavar="DAYS"),
+        erase: bool = arg("delete the history too, so that no record of these memories is left"),
+        yes: bool = arg("delete; without it the command only says what would be deleted"),
+        backups: bool = arg("also remove the backups that may hold the texts"),
+        force: bool = arg("although a session runs that knows it"),
+        allow: str = arg("let a purged text be stored again", metavar="TEXT", default=""),
+        resume: bool = arg("go on with what was interrupted"),
+        by: str = by(),
+        reason: str = REASON,
+        filters: PurgeFilters,
     ) -> Result:
-        """Purge texts; with --inactive-days delete old memories, whose history stays."""
-        chosen = bool(ids) or any(value not in ("", None, False) for value in given.values())
+        """Forget on request: remove memories and their texts from everything that is stored.
+
+        With --inactive-days delete old memories, whose history stays.
+        """
+        chosen = bool(ids) or any(value not in ("", None, False) for value in vars(filters).values())
         if allow:
             if chosen or resume or inactive_days is not None:
                 raise Refusal("usage", "--allow stands alone: it names a text that may be stored again.")
-            return self._allowed(allow, by or current_user())
+            if not forgotten.allow(by=by, text=allow):
+                raise Refusal("not_purged", "This text is not refused: no purge removed it, or it was allowed again.")
+            return Result({"allowed": 1}, "The text may be stored again.")
         if inactive_days is not None and not (chosen or resume):
-            return self.purge(ids, inactive_days, erase, yes, by, reason)
+            return delete_inactive(inactive_days, erase=erase, yes=yes, by=by, reason=reason)
         if inactive_days is not None or erase:
             raise Refusal("usage", "--inactive-days and --erase stand alone.", "memory purge --inactive-days 365 --yes")
+        if resume and chosen:
+            raise Refusal("usage", "--resume stands alone: it goes on with what was begun.")
+        if resume and not (pks := run.unfinished()):
+            return Result({"purged": False, "purges": []}, "No purge is unfinished.")
         if resume:
-            return self._resumed(chosen)
-        choice = Choice(tuple(dict.fromkeys(memory_of(one).pk for one in ids)), **given)
+            return _carried_out(pks)
+        choice = Choice(tuple(dict.fromkeys(find_memory(one).pk for one in ids)), **vars(filters))
         if not yes:
             planned = run.plan(choice)
             about = choose(choice)
-            data = {"purged": False, "plan": asdict(planned), "texts": about.texts}
+            data = {"purged": False, "plan": planned, "texts": about.texts}
             return Result(data, describe.plan_text(planned, about))
-        purge = run.begin(choice, by=by or current_user(), backups=backups, force=force)
-        return self._carried_out([purge.pk])
-
-    def _allowed(self, text: str, by: str) -> Result:
-        if not forgotten.allow(by=by, text=text):
-            raise Refusal("not_purged", "This text is not refused: no purge removed it, or it was allowed again.")
-        return Result({"allowed": 1}, "The text may be stored again.")
-
-    def _resumed(self, chosen: bool) -> Result:
-        if chosen:
-            raise Refusal("usage", "--resume stands alone: it goes on with what was begun.")
-        if pks := run.unfinished():
-            return self._carried_out(pks)
-        return Result({"purged": False, "purges": []}, "No purge is unfinished.")
-
-    def _carried_out(self, pks: list[int]) -> Result:
-        done, texts = [], []
-        for pk in pks:
-            try:
-                purge = run.carry_out(pk)
-            except PurgeError as error:
-                raise Refusal(error.code, f"Purge {pk} is not done. {error}", error.fix) from None
-            done.append({"id": pk, "chosen": purge.chosen, "receipt": purge.receipt})
-            texts.append(describe.receipt_text(purge))
-        kept = any(one["receipt"].get("kept") for one in done)
-        see = [NextAction("manage.py backup", "make a backup without the texts")]
-        return Result({"purged": True, "purges": done}, "\n\n".join(texts), see, exit_code=1 if kept else 0)
+        purge = run.begin(choice, by=by, backups=backups, force=force)
+        return _carried_out([purge.pk])
 
 
-def _of_purge(parser: ArgumentParser) -> None:
-    arguments.purge(parser)
-    parser.add_argument("--query", default="", metavar="TEXT", help="memories that contain it, and TEXT everywhere")
-    parser.add_argument("--service", default="", help="memories of a service; general for those without one")
-    parser.add_argument("--project", default="", metavar="SLUG", help="memories of a project")
-    parser.add_argument("--agent", default="", metavar="SLUG", help="memories of an agent, and that its sessions said")
-    parser.add_argument("--session", type=int, metavar="ID", help="all that a session wrote")
-    parser.add_argument("--person", default="", metavar="NAME", help="what a person wrote; the account stays")
-    parser.add_argument("--backups", action="store_true", help="also remove the backups that may hold the texts")
-    parser.add_argument("--short", action="store_true", help="also look for memories' texts of less than 8 characters")
-    parser.add_argument("--force", action="store_true", help="although a session runs that knows it")
-    parser.add_argument("--allow", default="", metavar="TEXT", help="let a purged text be stored again")
-    parser.add_argument("--resume", action="store_true", help="go on with what was interrupted")
-
-
-def _of_learn(parser: ArgumentParser) -> None:
-    parser.add_argument("--project", metavar="SLUG", required=True)
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be stored")
-
-
-def _of_trace(parser: ArgumentParser) -> None:
-    parser.add_argument("text", nargs="+", metavar="TEXT", help="what should be known, or the number of a memory")
-    into = "the session that should have been told it (default: the latest that might have been)"
-    parser.add_argument("--session", type=int, metavar="ID", help=into)
-
-
-def _of_adjust(parser: ArgumentParser) -> None:
-    parser.add_argument("--project", metavar="SLUG", help="one project (default: all)")
-    parser.add_argument("--all", dest="everything", action="store_true", help="also scores that a person set")
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be changed")
+def _carried_out(pks: list[int]) -> Result:
+    done, texts = [], []
+    for pk in pks:
+        try:
+            purge = run.carry_out(pk)
+        except PurgeError as error:
+            raise Refusal(error.code, f"Purge {pk} is not done. {error}", error.fix) from None
+        done.append({"id": pk, "chosen": purge.chosen, "receipt": purge.receipt})
+        texts.append(describe.receipt_text(purge))
+    kept = any(one["receipt"].get("kept") for one in done)
+    see = {"manage.py backup": "make a backup without the texts"}
+    return Result({"purged": True, "purges": done}, "\n\n".join(texts), see, exit_code=1 if kept else 0)

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-
 from django.db import DatabaseError
 
 from claudeops.backups import restore
 from claudeops.backups.folder import resolve
 from claudeops.lib import database_version
-from claudeops.lib.cli import NextAction, Result, SoleCommand
+from claudeops.lib.cli import Result, SoleCommand, arg, columns
 from sessions_app.models import Session
 
 
 class Command(SoleCommand):
-    noun = "restore"
     help = "Restore a backup. What is there is set aside, not deleted. Stop the web server and the workers first."
     # It must run when the database is damaged or an earlier restore was interrupted.
     requires_system_checks: list[str] = []
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("backup", nargs="?", metavar="FOLDER|NAME", help="the backup")
-        which.add_argument("--finish", action="store_true", help="complete a restore that was interrupted")
-        parser.add_argument("--overwrite", action="store_true", help="also when there is something: it is set aside")
-
-    def run(self, backup: str | None, finish: bool, overwrite: bool) -> Result:
+    def run(
+        self,
+        backup: str | None = arg("the backup", metavar="FOLDER|NAME", group="which", required=True),
+        *,
+        finish: bool = arg("complete a restore that was interrupted", group="which"),
+        overwrite: bool = arg("also when there is something: it is set aside"),
+    ) -> Result:
         if finish or backup is None:
             done = restore.finish()
         else:
@@ -39,20 +35,14 @@ class Command(SoleCommand):
         except DatabaseError as error:
             lines.append(f"The database does not answer yet: {str(error).partition(chr(10))[0]}.")
             pending = queued = running = 0
-        actions = [NextAction("manage.py migrate", "the backup is of an earlier version")] if pending else []
+        actions = {"manage.py migrate": "the backup is of an earlier version"} if pending else {}
         if queued or running:
             lines.append(
                 f"In it {queued} sessions are queued, and start with the workers (manage.py session stop ID ends one); "
                 f"{running} were running, and are closed as lost."
             )
-        actions.append(NextAction("manage.py doctor", "check the installation"))
-        lines += [f"Now: {action.command} ({action.description})" for action in actions]
-        data = {
-            "backup": done.backup,
-            "at": done.at,
-            "aside": done.aside,
-            "migrations_to_apply": pending,
-            "queued": queued,
-            "running": running,
-        }
+        actions["manage.py doctor"] = "check the installation"
+        lines += [f"Now: {command} ({to})" for command, to in actions.items()]
+        data = columns(done, "backup", "at", "aside")
+        data |= {"migrations_to_apply": pending, "queued": queued, "running": running}
         return Result(data, "\n".join(lines), actions)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.checks import registry
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError
 
 from claudeops.lib import database_version, outage
-from claudeops.lib.cli import OF_PAGES
+from claudeops.lib.cli import VerbCommand
 from claudeops.workers.schedules import sync_schedules
 from claudeops.workers.worker import DETACH, ON_STOP, Worker
 
@@ -30,8 +29,7 @@ class Command(BaseCommand):
             "default) or stop",
         )
 
-    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
-        return {"tags": sorted(registry.registry.tags_available() - OF_PAGES)}  # a worker serves no pages
+    get_check_kwargs = VerbCommand.get_check_kwargs  # a worker serves no pages
 
     def handle(self, *args: Any, cluster: str | None, on_stop: str, **options: Any) -> None:
         try:

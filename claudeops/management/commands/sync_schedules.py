@@ -9,7 +9,6 @@ from claudeops.workers import schedules
 
 
 class Command(SoleCommand):
-    noun = "sync_schedules"
     help = "Sync built-in schedules. A worker does this when it starts."
 
     def run(self) -> Result:

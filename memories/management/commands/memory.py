@@ -2,171 +2,196 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any, TextIO
-from uuid import UUID
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
+from claudeops.lib.cli import (
+    Refusal,
+    Result,
+    VerbCommand,
+    arg,
+    by,
+    listing,
+    more,
+    reading,
+    text_or_stdin,
+    verb,
+)
+from claudeops.lib.humanize import quantity
 from memories.api.serializers import all_as_data, as_data, change_data
 from memories.capture.fields import check_typed_confidence, checked_agent
 from memories.curate import rebuild
-from memories.errors import MemoryNotFound
 from memories.exchange.copies import copy_to
 from memories.exchange.import_export import export_lines, import_lines
 from memories.injection import ops
-from memories.injection.windows import MOST_DAYS, upcoming, usable
+from memories.injection.windows import DAYS, MOST_DAYS, upcoming, usable
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.lifecycle.merge import erase_all
 from memories.lifecycle.projects import find_project
 from memories.lifecycle.sweep import is_due, sweep
-from memories.management import arguments, held
-from memories.management.describe import as_table, as_text, surfacing_table
-from memories.management.recalling import recall
-from memories.models import Memory, MemoryChange, Source, Verdict, trust
+from memories.management import held as stopped
+from memories.management import memory_text
+from memories.management.parameters import (
+    DRY_RUN,
+    MEMORY,
+    REASON,
+    WINDOW,
+    Filters,
+    Why,
+    filter_rows,
+    find_memory,
+    look,
+    memories,
+    project,
+)
+from memories.models import Memory, MemoryChange, Project, Source, Verdict, trust
 from memories.models.memory import ANY_AGENT, ANY_PROJECT
 from memories.observe.categories import Reclassified, reclassify
 from memories.queries.filters import HELD, UNCONFIRMED, MemoryFilterSet
 from memories.store import Provenance, Statement, remember
+from memories.taxonomy import KNOWLEDGE, TAXONOMIES
 
 TIERS = (1, 2, 3)
+MOST_LISTED = 10_000
+
+
+@dataclass(frozen=True)
+class EditOptions:
+    observation: str | None = arg("new text; the confidence stays", metavar="TEXT")
+    service: str | None = arg("general removes it")
+    category: str | None = None
+    confidence: float | None = arg("from 0 to 1; at or above the threshold it reactivates the memory")
+    persistent: bool | None = arg("whether it never decays")
+    surface: str | None = arg(f"when it is told: {WINDOW}; empty: by its rank", metavar="WINDOW")
 
 
 class Command(VerbCommand):
     help = "Memories: what the agents know."
-    noun = "memory"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.verbs = {
-            "add": Verb("Add a memory.", self.add, arguments.add),
-            "list": Verb("Memories, the last confirmed first.", self.list, arguments.listing),
-            "show": Verb("One memory with its history.", self.show, arguments.memory_id),
-            "edit": Verb("Correct a memory; options that are not given change nothing.", self.edit, arguments.edit),
-            "recall": Verb("Search what is known; --explain says why these.", self.recall, arguments.recall),
-            "surfacing": Verb(
-                "Memories with a window of time: told now, and next.", self.surfacing, arguments.surfacing
-            ),
-            "decay": Verb(
-                "Take what time takes, now (workers do it every hour, sessions before they begin).",
-                self.decay,
-                arguments.decay,
-            ),
-            "reclassify": Verb(
-                "Choose the categories of a taxonomy anew, after it got a new version.",
-                self.reclassify,
-                arguments.reclassify,
-            ),
-            "rebuild": Verb(
-                "Bring back what the MEMORY.md files hold, when the database is lost; twice changes nothing.",
-                self.rebuild,
-                arguments.rebuild,
-            ),
-            "held": Verb(
-                "What the gate held, with its source and the nearest known memory: list, allow, edit, discard, undo.",
-                self.held,
-                arguments.held,
-            ),
-            "discarded": Verb(
-                "What the gate discarded in the last 14 days: list, allow, confirm.",
-                self.discarded,
-                arguments.discarded,
-            ),
-            "status": Verb("How many memories there are, and in what state.", self.status),
-            "export": Verb("Write all memories as JSON Lines.", self.export, arguments.export),
-            "import": Verb(
-                "Read memories that export wrote; the same file twice changes nothing.", self.import_, arguments.import_
-            ),
-            "promote": Verb("Make memories of a project ones of all projects.", self.promote, arguments.promote),
-            "copy": Verb("Copy memories to another project, with their history.", self.copy, arguments.copy),
-            "purge": Verb(
-                "Delete memories; their history stays, unless --erase is given.", self.purge, arguments.purge
-            ),
-        }
-        self.as_json = False
-
-    def handle(self, *args: Any, **options: Any) -> str | None:
-        self.as_json = options.get("json", False)
-        return super().handle(*args, **options)
-
-    def add(self, observation: str, project: str | None, tag: list[str], persistent: bool, **given: Any) -> Result:
-        by, reason = _who(given["by"]), given["reason"]
-        statement = Statement(
-            given["category"],
-            sys.stdin.read() if observation == "-" else observation,
-            given["service"],
-            given["taxonomy"],
-            given["confidence"],
-            tuple(tag),
-            surface=given["surface"],
+    @verb
+    def add(
+        self,
+        observation: str = arg(
+            "what was observed, in one sentence; - reads it from stdin", metavar="TEXT", read=text_or_stdin
+        ),
+        *,
+        category: str = arg("timing, dependency, behavior, remediation, maintenance"),
+        service: str | None = arg("default: general"),
+        confidence: float | None = arg("from 0 to 1 (default 0.7)"),
+        taxonomy: str = arg(f"one of {', '.join(TAXONOMIES)} (default ops)", default="ops"),
+        project: Project | None = project("a project's slug (default: for all)"),
+        agent: str = arg("whose memory it is (default: every agent's)", metavar="NAME", default=""),
+        tag: Sequence[str] = arg("may be given several times", metavar="TAG"),
+        persistent: bool = arg("never decays"),
+        surface: str = arg(f"when it is told: {WINDOW}", metavar="WINDOW", default=""),
+        why: Why,
+    ) -> Result:
+        """Add a memory."""
+        statement = Statement(category, observation, service, taxonomy, confidence, tuple(tag), surface=surface)
+        provenance = Provenance(
+            Source.HUMAN,
+            why.by,
+            project_id=project.pk if project else None,
+            agent=checked_agent(agent, taxonomy),
+            channel="human",
         )
-        agent = checked_agent(given["agent"] or "", given["taxonomy"])
-        provenance = Provenance(Source.HUMAN, by, project_id=_project_id(project), agent=agent, channel="human")
         with transaction.atomic():
             stored = remember(statement, provenance).memory_id
             assert stored is not None  # noqa: S101  (a person's memory is stored or refused)
             if persistent:
-                verbs.mark_persistent(stored, by=by, reason=reason)
-        memory = _memory(str(stored))
-        if given["confidence"] is not None and not 0 <= given["confidence"] <= 1:
-            self.stderr.write(f"Confidence is a number from 0 to 1; {memory.confidence:g} was stored.")
-        return Result(as_data(memory), f"Memory {stored} is stored: {memory}", _look(stored))
+                verbs.mark_persistent(stored, **vars(why))
+        made = Memory.objects.select_related("project").get(pk=stored)
+        if confidence is not None and not 0 <= confidence <= 1:
+            self.stderr.write(f"Confidence is a number from 0 to 1; {made.confidence:g} was stored.")
+        return Result(as_data(made), f"Memory {stored} is stored: {made}", look(stored))
 
-    def list(self, limit: int, **given: Any) -> Result:
-        if not 1 <= limit <= arguments.MOST_LISTED:
-            raise Refusal("usage", f"--limit is {limit}; allowed is 1 to {arguments.MOST_LISTED}.")
-        rows = _narrowed(**given)
+    @verb
+    def list_(
+        self,
+        *,
+        inactive: bool = arg("only inactive ones", group="state"),
+        held: bool = arg("only those held for review", group="state"),
+        unconfirmed: bool = arg("only those that no prompt is told until confirmed", group="state"),
+        all_: bool = arg("all of them", group="state"),
+        limit: int = arg(f"how many, last confirmed first (1 to {MOST_LISTED})", within=(1, MOST_LISTED), default=50),
+        filters: Filters,
+    ) -> Result:
+        """Memories, the last confirmed first."""
+        chosen: dict[str, Any] = {}
+        if held or unconfirmed:
+            chosen["status"] = HELD if held else UNCONFIRMED
+        elif not all_:
+            chosen = {"verdict": Verdict.ALLOW, "active": "false" if inactive else "true"}
+        rows = filter_rows(MemoryFilterSet, {**vars(filters), **chosen}, Memory.objects.all())
         count = rows.count()
         found = list(rows.select_related("project")[:limit])
-        text = as_table(found) if found else "No memory matches."
-        if count > len(found):
-            text += f"\n{len(found):,} of {count:,}; --limit shows more."
+        text = memory_text.as_table(found) + more(len(found), count)
         return Result({"count": count, "memories": all_as_data(found)}, text)
 
-    def show(self, memory: str) -> Result:
-        found = _memory(memory)
+    @verb
+    def show(self, memory: str = MEMORY) -> Result:
+        """One memory with its history."""
+        found = find_memory(memory)
         changes = list(MemoryChange.objects.filter(memory=found))
         data = as_data(found) | {"history": [change_data(change) for change in changes]}
-        return Result(data, as_text(found, changes))
+        return Result(data, memory_text.as_text(found, changes))
 
-    def edit(self, memory: str, expires: str | None, tag: Any, by: str, reason: str, **given: Any) -> Result:
-        pk, why = _memory(memory).pk, dict[str, Any](by=_who(by), reason=reason)
-        then = [name for name in ("deactivate", "reactivate", "approve") if given.pop(name)]
-        check_typed_confidence(given["confidence"])
-        fields = {name: value for name, value in given.items() if value is not None}
+    @verb
+    def edit(
+        self,
+        memory: str = MEMORY,
+        *,
+        tag: Sequence[str] | None = arg("the new tags; may be given several times", metavar="TAG"),
+        expires: str | None = arg("a day like 2026-12-31 (its end, UTC), or never", metavar="WHEN"),
+        deactivate: bool = arg("take it out of use", group="verb"),
+        reactivate: bool = arg("use it again", group="verb"),
+        approve: bool = arg("allow a held memory, confirm an unconfirmed one", group="verb"),
+        by: str = by(),
+        reason: str = REASON,
+        options: EditOptions,
+    ) -> Result:
+        """Correct a memory; options that are not given change nothing."""
+        check_typed_confidence(options.confidence)
+        fields: dict[str, Any] = {name: value for name, value in vars(options).items() if value is not None}
         if tag is not None:
             fields["tags"] = tag
         if expires is not None:
             fields["expires_at"] = _end_of(expires)
+        chosen = {verbs.deactivate: deactivate, verbs.reactivate: reactivate, verbs.approve: approve}
+        then = [change for change, is_chosen in chosen.items() if is_chosen]
         if not fields and not then:
             raise Refusal("usage", "Nothing to change was given.", "manage.py memory edit --help lists what can be.")
+        pk = find_memory(memory).pk
         with transaction.atomic():
-            typed = Provenance.typed_by(why["by"])
-            changes = [verbs.edit(pk, provenance=typed, **fields, **why)] if fields else []
-            changes += [getattr(verbs, name)(pk, **why) for name in then]
+            typed = Provenance.typed_by(by)
+            changes = [verbs.edit(pk, by=by, reason=reason, provenance=typed, **fields)] if fields else []
+            changes += [change(pk, by=by, reason=reason) for change in then]
         changed = [change for change in changes if change is not None]
-        after = _memory(str(pk))
+        after = Memory.objects.select_related("project").get(pk=pk)
         data = as_data(after) | {"changes": [change_data(change) for change in changed]}
         text = f"Memory {pk} is changed: {after}" if changed else f"Memory {pk} was like this already."
-        return Result(data, text, _look(pk))
+        return Result(data, text, look(pk))
 
-    def recall(self, **given: Any) -> Result:
-        return recall(by=_who(""), **given)
+    recall = memory_text.recall
 
-    def surfacing(self, days: int, project: str | None) -> Result:
-        if not 1 <= days <= MOST_DAYS:
-            raise Refusal("usage", f"--days is {days}; allowed is 1 to {MOST_DAYS}.")
-        now, scope = timezone.now(), _project_id(project) if project else ANY_PROJECT
-        found = upcoming(usable(scope, ANY_AGENT).select_related("project"), now, days=days)
+    @verb
+    def surfacing(
+        self,
+        *,
+        days: int = arg(f"how far to look, 1 to 366 (default {DAYS})", within=(1, MOST_DAYS), default=DAYS),
+        project: Project | None = project("a project's slug: that project plus global memories (default: all)"),
+    ) -> Result:
+        """Memories with a window of time: told now, and next."""
+        scope = project.pk if project else ANY_PROJECT
+        found = upcoming(usable(scope, ANY_AGENT).select_related("project"), timezone.now(), days=days)
         data = [
             {
                 "memory": memory,
@@ -176,73 +201,64 @@ class Command(VerbCommand):
             }
             for memory, one in zip(all_as_data([one.memory for one in found]), found, strict=True)
         ]
-        return Result(data, surfacing_table(found) or f"No memory has a window in the next {days} days.")
+        return Result(data, memory_text.surfacing_table(found, f"No memory has a window in the next {days} days."))
 
-    def decay(self, dry_run: bool) -> Result:
-        now = timezone.now()
-        with transaction.atomic() if dry_run else _nothing():
-            swept = sweep(now)
+    @verb
+    def decay(self, *, dry_run: bool = DRY_RUN) -> Result:
+        """Take what time takes, now (workers do it every hour, sessions before they begin)."""
+        with transaction.atomic() if dry_run else nullcontext():
+            swept = sweep(timezone.now())
             if dry_run:
                 transaction.set_rollback(True)
         words = f"{swept.decayed:,} decayed, {swept.deactivated:,} of them now inactive; {swept.expired:,} expired."
-        return Result(asdict(swept), f"Would be: {words}" if dry_run else words)
+        return Result(swept, f"Would be: {words}" if dry_run else words)
 
-    def rebuild(self, from_git: bool, project: str | None, dry_run: bool, by: str) -> Result:
-        wanted = find_project(project) if project else None
-        done = rebuild.rebuild(wanted, everything=not project, by=_who(by), dry_run=dry_run)
-        rows = [(one.file, one.commits, one.proposals, one.memories, one.known, one.problem) for one in done]
-        text = table(["file", "commits", "proposals", "memories", "known already", "problem"], rows)
-        if not done:
-            text = "This host has no MEMORY.md."
-        return Result([asdict(one) for one in done], f"{text}\nNothing was stored (--dry-run)." if dry_run else text)
+    @verb
+    def reclassify(
+        self,
+        *,
+        taxonomy: str = arg("the taxonomy with a new version", choices=[KNOWLEDGE.slug]),
+        dry_run: bool = arg("only say what would change; asks no model"),
+        by: str = by("the actor of the changes (default: your account)"),
+    ) -> Result:
+        """Choose the categories of a taxonomy anew, after it got a new version."""
 
-    def reclassify(self, taxonomy: str, dry_run: bool, by: str) -> Result:
         def progress(done: Reclassified) -> None:
             self.stderr.write(f"{done.changed + done.same + done.people:,} of {done.due:,}")
 
-        done = reclassify(dry_run=dry_run, by=_who(by), progress=None if self.as_json else progress)
+        done = reclassify(dry_run=dry_run, by=by, progress=None if self.as_json else progress)
         words = (
-            f"{_number(done.due)} of an older version: {done.changed:,} with another category, {done.same:,} with the "
-            f"same, {done.people:,} whose category a person chose, {done.waiting:,} left to the classifier."
+            f"{_memories(done.due)} of an older version: {done.changed:,} with another category, {done.same:,} with "
+            f"the same, {done.people:,} whose category a person chose, {done.waiting:,} left to the classifier."
         )
         lines = [f"Would be: {words}" if dry_run else words]
         lines += [f"  {move}: {count:,}" for move, count in sorted(done.moves.items())]
         if done.why:
             lines.append(f"The classifier gave no answer: {done.why}. Run it again for the rest.")
-        return Result(asdict(done), "\n".join(lines))
+        return Result(done, "\n".join(lines))
 
-    def held(
+    @verb
+    def rebuild(
         self,
-        action: str,
-        ids: Any,
-        because: str | None,
-        observation: str | None,
-        all_matching: bool,
-        yes: bool,
-        limit: int,
-        by: str,
-        reason: str,
-        **given: Any,
+        *,
+        from_git: bool = arg("from the MEMORY.md files in git", required=True),
+        project: Project | None = project("that project's file (default: all of this host)"),
+        dry_run: bool = arg("only say what would be brought back"),
+        by: str = by(),
     ) -> Result:
-        if action == "undo":
-            return held.undo(ids, by=_who(by), reason=reason)
-        return held.held(
-            _narrowed(inactive=False, held=True, unconfirmed=False, all=False, **given),
-            action=action,
-            ids=[_memory(one) for one in ids],
-            code=because,
-            observation=observation,
-            all_matching=all_matching,
-            yes=yes,
-            limit=limit,
-            by=_who(by),
-            reason=reason,
-        )
+        """Bring back what the MEMORY.md files hold, when the database is lost; twice changes nothing."""
+        done = rebuild.rebuild(project, everything=not project, by=by, dry_run=dry_run)
+        names = ("file", "commits", "proposals", "memories", "known", "problem")
+        cells = {"known already" if name == "known" else name: name for name in names}
+        text = listing(done, cells, "This host has no MEMORY.md.")
+        return Result(done, f"{text}\nNothing was stored (--dry-run)." if dry_run else text)
 
-    def discarded(self, by: str, **given: Any) -> Result:
-        return held.discarded(by=_who(by), **given)
+    held = stopped.held
+    discarded = stopped.discarded
 
+    @verb
     def status(self) -> Result:
+        """How many memories there are, and in what state."""
         rows = Memory.objects.order_by()
         allowed = rows.filter(verdict=Verdict.ALLOW)
         data: dict[str, Any] = {
@@ -258,9 +274,9 @@ class Command(VerbCommand):
             "tiers": {},
         }
         lines = [
-            f"{_number(data['memories'])}: {data['active']:,} active, {sum(data['inactive'].values()):,} inactive, "
+            f"{_memories(data['memories'])}: {data['active']:,} active, {sum(data['inactive'].values()):,} inactive, "
             f"{data['held']:,} held for review; {data['persistent']:,} never decay.",
-            f"Trust is {data['trust']}: {_number(data['unconfirmed'])} unconfirmed, kept out of prompts.",
+            f"Trust is {data['trust']}: {_memories(data['unconfirmed'])} unconfirmed, kept out of prompts.",
         ]
         lines += [f"  inactive, {reason or 'no reason given'}: {count:,}" for reason, count in data["inactive"].items()]
         lines += [f"  active, {category}: {count:,}" for category, count in data["categories"].items()]
@@ -268,36 +284,38 @@ class Command(VerbCommand):
             made = ops.build(budget=ops.budget_for(), at=timezone.now())
             data["tiers"][tier] = {"budget": made.budget, "tokens": made.tokens, "counts": made.counts}
             lines.append(
-                f"Tier {tier} is told {made.counts['included']:,} of {_number(made.counts['eligible'])}, "
+                f"Tier {tier} is told {made.counts['included']:,} of {_memories(made.counts['eligible'])}, "
                 f"{made.tokens:,} of {made.budget:,} tokens."
             )
         if data["sweep_is_due"]:
             lines.append("Some are due to age; the next session, or memory decay, sees to it.")
-        see = [NextAction("manage.py memory list --held", "see what waits for review")] if data["held"] else []
+        see = {"manage.py memory list --held": "see what waits for review"} if data["held"] else {}
         if data["unconfirmed"]:
-            see.append(NextAction("manage.py memory list --unconfirmed", "see what waits for a confirmation"))
+            see["manage.py memory list --unconfirmed"] = "see what waits for a confirmation"
         return Result(data, "\n".join(lines), see)
 
-    def export(self, file: str) -> Result:
-        lines = export_lines(Memory.objects.all())
-        if file == "-":
-            if self.as_json:
-                raise Refusal("usage", "--json and an export to stdout do not go together.", "Name a FILE.")
-            for line in lines:
-                self.stdout.write(line)
+    @verb
+    def export(self, file: str = arg("default: stdout", default="-")) -> Result:
+        """Write all memories as JSON Lines."""
+        count = self.export_lines(
+            export_lines(Memory.objects.all()), file, lambda path: path.open("w", encoding="utf-8")
+        )
+        if count is None:
             return Result(None)
-        count = 0
-        try:
-            with Path(file).open("w", encoding="utf-8") as out:
-                for count, line in enumerate(lines, start=1):  # noqa: B007
-                    out.write(line + "\n")
-        except OSError as error:
-            raise Refusal("file", f"{file} cannot be written: {error.strerror}.") from error
-        return Result({"file": file, "memories": count}, f"{_number(count)} {'is' if count == 1 else 'are'} in {file}.")
+        text = f"{_memories(count)} {'is' if count == 1 else 'are'} in {file}."
+        return Result({"file": file, "memories": count}, text)
 
-    def import_(self, file: str, trust: bool, by: str, reason: str) -> Result:
-        with _reading(file) as lines:
-            done = import_lines(lines, by=_who(by), reason=reason, trust=trust)
+    @verb
+    def import_(
+        self,
+        file: str = arg("what export wrote; - reads stdin"),
+        *,
+        trust: bool = arg("take also rows that this installation did not sign as they are, without the gate"),
+        why: Why,
+    ) -> Result:
+        """Read memories that export wrote; the same file twice changes nothing."""
+        with reading(file) as lines:
+            done = import_lines(lines, trust=trust, **vars(why))
         words = {
             "created": "imported",
             "held": "held for review",
@@ -307,92 +325,57 @@ class Command(VerbCommand):
             "purged": "left out, since a person had their texts purged here",
         }
         counts = [f"{getattr(done, name):,} {text}" for name, text in words.items() if getattr(done, name)]
-        text = ", ".join(counts) or "There was no memory in it"
-        projects = f" New projects: {', '.join(done.projects)}." if done.projects else ""
-        judged = ""
+        text = f"{', '.join(counts) or 'There was no memory in it'}."
+        if done.projects:
+            text += f" New projects: {', '.join(done.projects)}."
         if done.judged:
-            judged = (
-                f" {_number(done.judged)} without a signature of this installation went through the gate as imports; "
+            text += (
+                f" {_memories(done.judged)} without a signature of this installation went through the gate as imports; "
                 "--trust takes such rows as they are."
             )
-        return Result(asdict(done), f"{text}.{projects}{judged}")
+        return Result(done, text)
 
-    def promote(self, ids: Any, by: str, reason: str) -> Result:
+    @verb
+    def promote(self, ids: Sequence[Memory] = memories("numbers or UUIDs of project memories"), *, why: Why) -> Result:
+        """Make memories of a project ones of all projects."""
         with transaction.atomic():
-            changes = {pk: verbs.promote(pk, by=_who(by), reason=reason) for pk in (_memory(one).pk for one in ids)}
+            changes = {one.pk: verbs.promote(one.pk, **vars(why)) for one in ids}
         moved = [pk for pk, change in changes.items() if change is not None]
         rest = len(changes) - len(moved)
-        text = f"{_number(len(moved))} promoted to all projects" + (f"; {rest:,} were of all already." if rest else ".")
-        return Result({"promoted": moved, "unchanged": rest}, text, _look(moved[0]) if moved else ())
+        text = f"{_memories(len(moved))} promoted to all projects"
+        text += f"; {rest:,} were of all already." if rest else "."
+        return Result({"promoted": moved, "unchanged": rest}, text, look(moved[0]) if moved else {})
 
-    def copy(self, ids: Any, to: str, by: str, reason: str) -> Result:
-        project = find_project(to)
-        done = copy_to([_memory(one) for one in ids], project, by=_who(by), reason=reason)
-        made = [one for one in done if one.created]
-        rest = len(done) - len(made)
-        text = f"{_number(len(made))} copied to {to}" + (f"; {rest:,} known there already." if rest else ".")
-        return Result([asdict(one) for one in done], text, _look(done[0].memory_id))
-
-    def purge(self, ids: Any, inactive_days: int | None, erase: bool, yes: bool, by: str, reason: str) -> Result:
-        if bool(ids) == (inactive_days is not None):
-            raise Refusal(
-                "usage", "Give IDs or --inactive-days, one of the two.", "Example: memory purge --inactive-days 365"
-            )
-        if inactive_days is None:
-            rows = Memory.objects.filter(pk__in=[_memory(one).pk for one in ids])
-        elif inactive_days < 0:
-            raise Refusal("usage", f"--inactive-days is {inactive_days}; allowed is 0 or more.")
-        else:
-            rows = Memory.objects.filter(active=False, updated_at__lte=timezone.now() - timedelta(days=inactive_days))
-        if not yes:
-            count = rows.count()
-            text = f"{_number(count)} would be deleted. Add --yes to do it."
-            return Result({"deleted": 0, "would_delete": count}, text)
-        if erase:
-            count = erase_all(rows)
-            return Result({"deleted": count, "would_delete": 0}, f"{_number(count)} erased with their history.")
-        result = BULK_ACTIONS["delete"].run(rows, by=_who(by), reason=reason)
-        return Result({"deleted": result.changed, "would_delete": 0}, result.message)
+    @verb
+    def copy(
+        self,
+        ids: Sequence[Memory] = memories("numbers or UUIDs of project memories"),
+        *,
+        to: str = arg("the project that gets the copies", metavar="SLUG"),
+        why: Why,
+    ) -> Result:
+        """Copy memories to another project, with their history."""
+        done = copy_to(ids, find_project(to), **vars(why))
+        rest = sum(not one.created for one in done)
+        text = f"{_memories(len(done) - rest)} copied to {to}"
+        text += f"; {rest:,} known there already." if rest else "."
+        return Result(done, text, look(done[0].memory_id))
 
 
-def _narrowed(
-    *,
-    inactive: bool,
-    held: bool,
-    unconfirmed: bool,
-    all: bool,  # noqa: A002
-    **given: Any,
-) -> QuerySet[Memory]:
-    query = {name: value for name, value in given.items() if value is not None}
-    if held or unconfirmed:
-        query["status"] = HELD if held else UNCONFIRMED
-    elif not all:
-        query |= {"verdict": Verdict.ALLOW, "active": "false" if inactive else "true"}
-    filters = MemoryFilterSet(query, queryset=Memory.objects.all())
-    if not filters.is_valid():
-        name, errors = next(iter(filters.errors.items()))
-        raise Refusal("usage", f"--{name} is {query[name]!r}: {errors[0]}")
-    found: QuerySet[Memory] = filters.qs
-    return found
-
-
-def _memory(given: str) -> Memory:
-    key = {"pk": int(given)} if given.isdecimal() and len(given) < 19 else {"uuid": _uuid(given)}
-    found = Memory.objects.select_related("project").filter(**key).first()
-    if found is None:
-        raise MemoryNotFound(f"There is no memory {given}.", "List memories: manage.py memory list")
-    return found
-
-
-def _uuid(given: str) -> UUID:
-    try:
-        return UUID(given)
-    except ValueError:
-        raise MemoryNotFound(f"{given!r} is neither a number nor a UUID of a memory.") from None
-
-
-def _project_id(slug: str | None) -> int | None:
-    return None if slug is None else find_project(slug).pk
+def delete_inactive(days: int, *, erase: bool, yes: bool, by: str, reason: str) -> Result:
+    """Delete inactive memories that were not confirmed for so many days; without `yes` only say how many."""
+    if days < 0:
+        raise Refusal("usage", f"--inactive-days is {days}; allowed is 0 or more.")
+    rows = Memory.objects.filter(active=False, updated_at__lte=timezone.now() - timedelta(days=days))
+    if not yes:
+        count = rows.count()
+        text = f"{_memories(count)} would be deleted. Add --yes to do it."
+        return Result({"deleted": 0, "would_delete": count}, text)
+    if erase:
+        count = erase_all(rows)
+        return Result({"deleted": count, "would_delete": 0}, f"{_memories(count)} erased with their history.")
+    result = BULK_ACTIONS["delete"].run(rows, by=by, reason=reason)
+    return Result({"deleted": result.changed, "would_delete": 0}, result.message)
 
 
 def _end_of(day: str) -> datetime | None:
@@ -404,35 +387,9 @@ def _end_of(day: str) -> datetime | None:
         raise Refusal("usage", f"--expires is {day!r}; allowed is a day like 2026-12-31, or never.") from None
 
 
-@contextmanager
-def _reading(file: str) -> Iterator[TextIO]:
-    if file == "-":
-        yield sys.stdin
-        return
-    try:
-        with Path(file).open(encoding="utf-8") as opened:
-            yield opened
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise Refusal("file", f"{file} cannot be read: {why}.") from error
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
-
-
-def _number(count: int) -> str:
-    return "1 memory" if count == 1 else f"{count:,} memories"
+def _memories(count: int) -> str:
+    return quantity(count, "memory", "memories")
 
 
 def _counts(rows: QuerySet[Memory], column: str) -> dict[str, int]:
     return dict(rows.values_list(column).annotate(count=Count("pk")).order_by(column))
-
-
-def _look(pk: int) -> list[NextAction]:
-    return [NextAction(f"manage.py memory show {pk}", "see it with its history")]
-
-
-def _who(given: str) -> str:
-    return given or current_user()

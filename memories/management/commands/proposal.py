@@ -2,141 +2,125 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
-
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
+from claudeops.lib.cli import Columns, Refusal, Result, VerbCommand, arg, by, listing, more, verb
 from claudeops.lib.humanize import exact
 from memories.api.serializers import proposal_as_data, proposals_as_data
 from memories.curate import proposals
+from memories.management.parameters import REASON, filter_rows
 from memories.models import Proposal, ProposalKind, ProposalState, Tier, Trust
 from memories.queries.filters import GLOBAL, ProposalFilterSet
 
 MOST_LISTED, LONGEST_SHOWN = 1_000, 100
-LOOK = (NextAction("manage.py proposal list", "see what still waits"),)
+LOOK = {"manage.py proposal list": "see what still waits"}
 
 
-def _of_list(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--state", default=ProposalState.WAITING, choices=[*ProposalState.values, "any"], help="default: waiting"
-    )
-    parser.add_argument("--tier", choices=[tier.label for tier in Tier], help="who decides")
-    parser.add_argument("--kind", choices=ProposalKind.values, help="what it would do")
-    parser.add_argument("--trust", choices=Trust.values, help="that of its least trusted observation")
-    parser.add_argument("--section", help="a category of the taxonomy knowledge")
-    parser.add_argument("--project", metavar="SLUG", help=f"of this project's file, or {GLOBAL}")
-    parser.add_argument("--limit", type=int, default=50, help=f"how many (default 50, at most {MOST_LISTED})")
+IDS = arg(metavar="ID")
+BY = by("who decides (default: your account)")
 
 
-def _of_show(parser: ArgumentParser) -> None:
-    parser.add_argument("id", metavar="ID", type=int)
-
-
-def _of_many(parser: ArgumentParser) -> None:
-    parser.add_argument("ids", metavar="ID", type=int, nargs="+")
-    parser.add_argument("--reason", default="", help="why, for the history")
-    parser.add_argument("--by", default="", help="who decides (default: your account)")
-
-
-def _of_approve(parser: ArgumentParser) -> None:
-    _of_many(parser)
-    parser.add_argument("--text", help="another text than the proposed one; with one ID")
-
-
-def _of_edit(parser: ArgumentParser) -> None:
-    _of_show(parser)
-    parser.add_argument("text", metavar="TEXT")
-    parser.add_argument("--reason", default="", help="why, for the history")
-    parser.add_argument("--by", default="", help="who edits it (default: your account)")
+@dataclass(frozen=True)
+class Filters:
+    state: str = arg("default: waiting", default=ProposalState.WAITING, choices=[*ProposalState.values, "any"])
+    kind: str | None = arg("what it would do", choices=ProposalKind.values)
+    trust: str | None = arg("that of its least trusted observation", choices=Trust.values)
+    section: str | None = arg("a category of the taxonomy knowledge")
+    project: str | None = arg(f"of this project's file, or {GLOBAL}", metavar="SLUG")
 
 
 class Command(VerbCommand):
     help = "Proposals: what would change MEMORY.md."
-    noun = "proposal"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.verbs = {
-            "list": Verb("What waits, the newest first; or what was decided.", self.list, _of_list),
-            "show": Verb("One proposal with its evidence and decisions.", self.show, _of_show),
-            "approve": Verb("Approve; the commit follows within a minute.", self.approve, _of_approve),
-            "edit": Verb("Change the text; a person decides from then on.", self.edit, _of_edit),
-            "reject": Verb("Reject.", self.reject, _of_many),
-            "undo": Verb("Take back the last decision; a promotion is reverted.", self.undo, _of_many),
-        }
-
-    def list(self, limit: int, tier: str | None, **given: Any) -> Result:
-        if not 1 <= limit <= MOST_LISTED:
-            raise Refusal("usage", f"--limit is {limit}; allowed is 1 to {MOST_LISTED}.")
-        chosen = {name: value for name, value in given.items() if value and value != "any"}
+    @verb
+    def list_(
+        self,
+        *,
+        tier: str | None = arg("who decides", choices=[tier.label for tier in Tier]),
+        limit: int = arg(f"how many (default 50, at most {MOST_LISTED})", default=50, within=(1, MOST_LISTED)),
+        filters: Filters,
+    ) -> Result:
+        """What waits, the newest first; or what was decided."""
+        chosen = {name: value for name, value in vars(filters).items() if value and value != "any"}
         if tier is not None:
             chosen["tier"] = str(next(one.value for one in Tier if one.label == tier))
-        rows = _narrowed(chosen)
+        proposed = Proposal.objects.select_related("file__project")
+        rows = filter_rows(ProposalFilterSet, chosen, proposed, "manage.py proposal list --help")
         count, found = rows.count(), list(rows[:limit])
-        cells = [
-            (
-                str(one.pk),
-                one.kind,
-                one.state,
-                Tier(one.tier).label,
-                one.trust,
-                (one.text or one.target)[:LONGEST_SHOWN],
-            )
-            for one in found
-        ]
-        text = table(["id", "kind", "state", "tier", "trust", "text"], cells) if found else "No proposal matches."
-        if count > len(found):
-            text += f"\n{len(found):,} of {count:,}; --limit shows more."
-        actions = [NextAction(f"manage.py proposal show {found[0].pk}", "see its evidence")] if found else []
+        cells: Columns = {
+            "id": "pk",
+            "kind": "kind",
+            "state": "state",
+            "tier": lambda one: Tier(one.tier).label,
+            "trust": "trust",
+            "text": lambda one: (one.text or one.target)[:LONGEST_SHOWN],
+        }
+        text = listing(found, cells, "No proposal matches.")
+        text += more(len(found), count)
+        actions = {f"manage.py proposal show {found[0].pk}": "see its evidence"} if found else {}
         return Result({"count": count, "proposals": proposals_as_data(found)}, text, actions)
 
+    @verb
     def show(self, id: int) -> Result:  # noqa: A002  (the name of the argument)
+        """One proposal with its evidence and decisions."""
         row = proposals.find(id)
         return Result(proposal_as_data(row), _as_text(row))
 
-    def approve(self, ids: Sequence[int], text: str | None, reason: str, by: str) -> Result:
+    @verb
+    def approve(
+        self,
+        ids: Sequence[int] = IDS,
+        *,
+        text: str | None = arg("another text than the proposed one; with one ID"),
+        reason: str = REASON,
+        by: str = BY,
+    ) -> Result:
+        """Approve; the commit follows within a minute."""
         if text is not None and len(ids) != 1:
             raise Refusal("usage", "--text goes with one ID.", "Approve the others without it.")
         return _each(proposals.approve, ids, "approved", text=text, reason=reason, by=by)
 
-    def edit(self, id: int, text: str, reason: str, by: str) -> Result:  # noqa: A002
-        row = proposals.edit(id, text, by=by or current_user(), reason=reason)
-        action = NextAction(f"manage.py proposal approve {id}", "put it into MEMORY.md")
-        return Result(proposal_as_data(proposals.find(id)), f"Proposal {id} is now: {row.text}", [action])
+    @verb
+    def edit(
+        self,
+        id: int,  # noqa: A002
+        text: str = arg(),
+        *,
+        reason: str = REASON,
+        by: str = by("who edits it (default: your account)"),
+    ) -> Result:
+        """Change the text; a person decides from then on."""
+        row = proposals.edit(id, text, by=by, reason=reason)
+        action = {f"manage.py proposal approve {id}": "put it into MEMORY.md"}
+        return Result(proposal_as_data(proposals.find(id)), f"Proposal {id} is now: {row.text}", action)
 
-    def reject(self, ids: Sequence[int], reason: str, by: str) -> Result:
+    @verb
+    def reject(self, ids: Sequence[int] = IDS, *, reason: str = REASON, by: str = BY) -> Result:
+        """Reject."""
         return _each(proposals.reject, ids, "rejected", reason=reason, by=by)
 
-    def undo(self, ids: Sequence[int], reason: str, by: str) -> Result:
+    @verb
+    def undo(self, ids: Sequence[int] = IDS, *, reason: str = REASON, by: str = BY) -> Result:
+        """Take back the last decision; a promotion is reverted."""
         return _each(proposals.undo, ids, "waiting again", reason=reason, by=by)
-
-
-def _narrowed(given: dict[str, str]) -> QuerySet[Proposal]:
-    filters = ProposalFilterSet(given, queryset=Proposal.objects.select_related("file__project"))
-    if not filters.is_valid():
-        name, errors = next(iter(filters.errors.items()))
-        raise Refusal("usage", f"--{name} is {given.get(name)!r}: {errors[0]}", "manage.py proposal list --help")
-    rows: QuerySet[Proposal] = filters.qs
-    return rows
 
 
 def _each(verb: Callable[..., Proposal], ids: Sequence[int], word: str, *, by: str, **given: Any) -> Result:
     """Do a verb to each; with exit code 1 when one of them was refused."""
     ids = list(dict.fromkeys(ids))
     if len(ids) == 1:
-        verb(ids[0], by=by or current_user(), **given)  # a refusal has its code and fix
+        verb(ids[0], by=by, **given)  # a refusal has its code and fix
         done = proposals.Many(tuple(ids))
     else:
-        done = proposals.each(verb, ids, by=by or current_user(), **given)
+        done = proposals.each(verb, ids, by=by, **given)
     lines = [f"{len(done.done)} {word}: {', '.join(map(str, done.done))}."] if done.done else []
-    back = [NextAction(f"manage.py proposal undo {' '.join(map(str, done.done))}", "take it back")]
+    back = {f"manage.py proposal undo {' '.join(map(str, done.done))}": "take it back"}
     return Result(
         {"done": done.done, "refused": done.refused},
         "\n".join([*lines, *done.refused]),
-        [*(back if done.done and verb is not proposals.undo else []), *LOOK],
+        (back if done.done and verb is not proposals.undo else {}) | LOOK,
         exit_code=1 if done.refused else 0,
     )
 

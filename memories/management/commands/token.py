@@ -2,104 +2,69 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Result, Verb, VerbCommand, current_user, table
+from claudeops.lib.cli import Columns, Result, VerbCommand, arg, by, columns, listing, verb
 from claudeops.lib.humanize import ago
 from memories.access import add_token, revoke_token
 from memories.errors import InvalidToken
-from memories.lifecycle.projects import find_project
-from memories.models import ApiToken, Scope
+from memories.management.parameters import project
+from memories.models import ApiToken, Project, Scope
 
 LONGEST = 3650
 """Days."""
 
 
-def _add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="who or what uses it; shown in the history as: token NAME")
-    parser.add_argument(
-        "--scope",
-        action="append",
-        default=[],
-        metavar="SCOPE",
-        help=f"permission: {', '.join(Scope.values)}; may be given several times (default: read)",
-    )
-    parser.add_argument("--project", help="a project's slug: that project plus global memories (default: all)")
-    parser.add_argument(
-        "--max-tier",
-        type=int,
-        choices=(1, 2, 3),
-        default=1,
-        help="highest tier of the sessions it requests (default 1)",
-    )
-    parser.add_argument(
-        "--expires", type=int, metavar="DAYS", default=None, help="days after which it opens nothing (default: never)"
-    )
-    parser.add_argument("--by", default="", help="who creates it (default: you)")
-
-
-def _revoke_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the token's name")
-    parser.add_argument("--by", default="", help="who revokes it (default: you)")
-
-
 class Command(VerbCommand):
     help = "Tokens for the API and MCP."
-    noun = "token"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.verbs = {
-            "add": Verb("Create a token; its secret is shown once.", self.add, _add_arguments),
-            "list": Verb("All tokens, with their last use.", self.list),
-            "revoke": Verb("Revoke a token for good.", self.revoke, _revoke_arguments),
-        }
-
+    @verb
     def add(
-        self, name: str, scope: list[str], project: str | None, max_tier: int, expires: int | None, by: str
+        self,
+        name: str = arg("who or what uses it; shown in the history as: token NAME"),
+        *,
+        scope: Sequence[str] = arg(
+            f"permission: {', '.join(Scope.values)}; may be given several times (default: read)", metavar="SCOPE"
+        ),
+        project: Project | None = project("a project's slug: that project plus global memories (default: all)"),
+        max_tier: int = arg("highest tier of the sessions it requests (default 1)", choices=(1, 2, 3), default=1),
+        expires: int | None = arg("days after which it opens nothing (default: never)", metavar="DAYS"),
+        by: str = by("who creates it (default: you)"),
     ) -> Result:
+        """Create a token; its secret is shown once."""
         if expires is not None and not 1 <= expires <= LONGEST:
             raise InvalidToken(f"--expires is {expires}; allowed are 1 to {LONGEST:,} days.")
         ends = None if expires is None else timezone.now() + timedelta(days=expires)
-        within = None if project is None else find_project(project)
         token, secret = add_token(
-            name,
-            scope or [Scope.READ],
-            by=by or current_user(),
-            project=within,
-            max_tier=max_tier,
-            expires_at=ends,
+            name, scope or [Scope.READ], by=by, project=project, max_tier=max_tier, expires_at=ends
         )
         text = f"Token {token.name} ({', '.join(token.scopes)}). Its secret, shown only now:\n{secret}"
-        return Result(_data(token) | {"secret": secret}, text, [NextAction("manage.py token list", "see all tokens")])
+        return Result(_data(token) | {"secret": secret}, text, {"manage.py token list": "see all tokens"})
 
-    def list(self) -> Result:
+    @verb
+    def list_(self) -> Result:
+        """All tokens, with their last use."""
         now, tokens = timezone.now(), list(ApiToken.objects.select_related("project"))
-        rows = [
-            (
-                token.name,
-                f"{token.prefix}…",
-                ", ".join(token.scopes),
-                token.project or "all",
-                str(token.max_tier),
-                ago(token.last_used_at, now) if token.last_used_at else "never",
-                _state(token, now),
-            )
-            for token in tokens
-        ]
-        text = (
-            table(["name", "secret", "scopes", "project", "tier", "last used", "state"], rows)
-            if rows
-            else "No token yet."
-        )
+        cells: Columns = {
+            "name": "name",
+            "secret": lambda token: f"{token.prefix}…",
+            "scopes": lambda token: ", ".join(token.scopes),
+            "project": lambda token: token.project or "all",
+            "tier": "max_tier",
+            "last used": lambda token: ago(token.last_used_at, now) if token.last_used_at else "never",
+            "state": lambda token: _state(token, now),
+        }
+        text = listing(tokens, cells, "No token yet.")
         return Result([_data(token) for token in tokens], text)
 
-    def revoke(self, name: str, by: str) -> Result:
-        token = revoke_token(name, by=by or current_user())
+    @verb
+    def revoke(self, name: str = arg("the token's name"), *, by: str = by("who revokes it (default: you)")) -> Result:
+        """Revoke a token for good."""
+        token = revoke_token(name, by=by)
         return Result(_data(token), f"Token {token.name} is revoked.")
 
 
@@ -112,17 +77,6 @@ def _state(token: ApiToken, now: datetime) -> str:
 
 
 def _data(token: ApiToken) -> dict[str, Any]:
-    names = (
-        "name",
-        "prefix",
-        "scopes",
-        "max_tier",
-        "created_by",
-        "created_at",
-        "last_used_at",
-        "expires_at",
-        "revoked_at",
-        "revoked_by",
-    )
-    data = {name: getattr(token, name) for name in names}
+    data = columns(token, "name", "prefix", "scopes", "max_tier", "created_by", "created_at", "last_used_at")
+    data |= columns(token, "expires_at", "revoked_at", "revoked_by")
     return data | {"project": token.project.slug if token.project else None}

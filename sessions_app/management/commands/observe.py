@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -15,12 +13,13 @@ from django.conf import settings
 from django.db.models import Count
 from django.utils import timezone
 
-from claudeops.lib.cli import NextAction, Refusal, Result, SoleCommand
+from claudeops.lib.cli import Refusal, Result, SoleCommand, arg
+from claudeops.lib.humanize import quantity
 from memories.errors import Conflict
 from memories.lifecycle.projects import find_project
 from memories.llm.calls import spent
 from memories.llm.roles import chosen
-from memories.models import ArrivedBy, Fact, FactOutcome, PartState, Stage, StageState, TranscriptPart
+from memories.models import ArrivedBy, Fact, FactOutcome, PartState, Project, Stage, StageState, TranscriptPart
 from memories.observe import pipeline
 from memories.observe.pipeline import send_again
 from sessions_app.transcripts import arrivals, cost, files
@@ -54,29 +53,24 @@ class Looked:
 
 
 class Command(SoleCommand):
-    noun = "observe"
     help = "Observe transcripts of Claude Code, stream-json logs and plain texts: distil each once into memories."
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument(
-            "paths", nargs="*", metavar="FILE|FOLDER", help="files, or folders with transcripts in them and below"
-        )
-        parser.add_argument(
-            "--backfill",
-            action="store_true",
-            help="all in the folders of transcripts that are swept, also what is older than their hooks",
-        )
-        parser.add_argument("--dry-run", action="store_true", help="say what would be observed, and what it costs")
-        parser.add_argument("--project", metavar="SLUG", help="the project (default: that of the session's folder)")
-        parser.add_argument("--agent", metavar="NAME", default="", help="the agent whose sessions they are")
-        parser.add_argument("--queue", action="store_true", help="leave the observation to the workers")
-        parser.add_argument("--yes", action="store_true", help="do not ask")
-
     def run(
-        self, paths: list[str], backfill: bool, dry_run: bool, project: str | None, agent: str, queue: bool, yes: bool
+        self,
+        paths: Sequence[str] = arg(
+            "files, or folders with transcripts in them and below", metavar="FILE|FOLDER", default=()
+        ),
+        *,
+        backfill: bool = arg("all in the folders of transcripts that are swept, also what is older than their hooks"),
+        dry_run: bool = arg("say what would be observed, and what it costs"),
+        project: Project | None = arg(
+            "the project (default: that of the session's folder)", metavar="SLUG", read=find_project
+        ),
+        agent: str = arg("the agent whose sessions they are", metavar="NAME", default=""),
+        queue: bool = arg("leave the observation to the workers"),
+        yes: bool = arg("do not ask"),
     ) -> Result:
-        given = Named(ArrivedBy.COMMAND, project=find_project(project) if project else None, agent=agent)
+        given = Named(ArrivedBy.COMMAND, project=project, agent=agent)
         looked = self._look(list(_files(paths, backfill)), given)
         wanted = [one for one in looked if one.is_wanted]
         known = [one.arrival.transcript.pk for one in looked if one.arrival.transcript]
@@ -91,10 +85,12 @@ class Command(SoleCommand):
             lines.append(f"Parts that failed, or whose answer could not be read, to be observed again: {len(again):,}.")
         said = "\n".join([*lines, f"To observe: {price}.", *_of_the_budget(price)])
         data = {"files": [_data(one) for one in looked], "estimate": price.as_data(), "observed": None}
-        begun = [*_unfinished(known), *(part.transcript_id for part in again)]
+        # Parts wait where an earlier run was interrupted, or could not go on.
+        waiting = TranscriptPart.objects.filter(transcript__in=known, state=PartState.WAITING)
+        begun = {*waiting.values_list("transcript", flat=True), *(part.transcript_id for part in again)}
         if dry_run or not (wanted or begun):
             return Result(data, f"{said}\nNothing was changed (--dry-run)." if dry_run else said)
-        if (wanted or again) and not self._agreed(said, yes):
+        if (wanted or again) and not self.agreed(said, yes=yes, question="Observe them?", what="cost"):
             return Result(data, "Nothing was changed.")
         with pipeline.draining(settings.CLAUDEOPS_HOST) as mine:
             for part in again:
@@ -104,7 +100,7 @@ class Command(SoleCommand):
             ids = {*begun, *(one.transcript.pk for one in taken if one.transcript)}
             if queue or not mine:
                 why = "" if queue else " A worker of this host is at it already."
-                return Result(data, f"The workers observe {_files_of(len(ids))}.{why}", [LOOK])
+                return Result(data, f"The workers observe {quantity(len(ids), 'file')}.{why}", LOOK)
             return self._drained(data, sorted(ids))
 
     def _look(self, paths: Sequence[Path], given: Named) -> list[Looked]:
@@ -116,15 +112,6 @@ class Command(SoleCommand):
             if number % PROGRESS_EVERY == 0:
                 self.stderr.write(f"looked at {number:,} of {len(paths):,} files")
         return looked
-
-    def _agreed(self, said: str, yes: bool) -> bool:
-        if yes:
-            self.stderr.write(said)
-            return True
-        if not sys.stdin.isatty():
-            raise Refusal("not_agreed", "Nobody is there to agree to the cost.", "Add --yes, or --dry-run to see it.")
-        self.stderr.write(said)
-        return input("Observe them? [y/N] ").strip().lower() in ("y", "yes")
 
     def _drained(self, data: dict[str, Any], ids: list[int]) -> Result:
         """Take the parts of these transcripts through their stages, here."""
@@ -148,18 +135,21 @@ class Command(SoleCommand):
             "facts": facts,
             "problems": problems,
         }
-        said = [f"Observed: {found.done:,} of {of:,} parts, {_facts(facts)}.", *problems]
+        outcomes = [one for one in FactOutcome if one.value in facts]
+        words = ", ".join(f"{facts[one.value]:,} {one.label}" for one in outcomes)
+        of_facts = quantity(sum(facts.values()), "fact") + (f" ({words})" if words else "")
+        said = [f"Observed: {found.done:,} of {of:,} parts, {of_facts}.", *problems]
         if found.unreadable:
-            some = "1 part" if found.unreadable == 1 else f"{found.unreadable:,} parts"
+            some = quantity(found.unreadable, "part")
             said.append(
                 f"Not observed: {some}. The workers ask the observer again later; the same command asks it now."
             )
         if waiting:
             said.append("What waits is caught up by the workers, or by the same command later.")
-        return Result(data, "\n".join(said), [LOOK], exit_code=1 if any(stopped.values()) else 0)
+        return Result(data, "\n".join(said), LOOK, exit_code=1 if any(stopped.values()) else 0)
 
 
-LOOK = NextAction("manage.py doctor", "see how much waits")
+LOOK = {"manage.py doctor": "see how much waits"}
 
 
 def _files(paths: Sequence[str], backfill: bool) -> Iterator[Path]:
@@ -187,12 +177,6 @@ def _files(paths: Sequence[str], backfill: bool) -> Iterator[Path]:
         raise Refusal("not_found", "No transcript (*.jsonl) is there.", "Name a file, or another folder.")
 
 
-def _unfinished(ids: Sequence[int]) -> list[int]:
-    """Return which of these transcripts have parts that wait: an earlier run was interrupted, or could not go on."""
-    rows = TranscriptPart.objects.filter(transcript__in=ids, state=PartState.WAITING)
-    return sorted(set(rows.values_list("transcript", flat=True)))
-
-
 def _problems(ids: Sequence[int]) -> list[str]:
     """Say why parts of these transcripts wait or failed, each reason once."""
     rows = Stage.objects.filter(part__transcript__in=ids, state__in=(StageState.WAITING, StageState.FAILED))
@@ -213,7 +197,9 @@ def _counted(looked: Sequence[Looked]) -> str:
         else "observed before, or without words"
         for one in looked
     )
-    return f"{_files_of(len(looked))}: " + ", ".join(f"{number:,} {what}" for what, number in counts.items()) + "."
+    return (
+        f"{quantity(len(looked), 'file')}: " + ", ".join(f"{number:,} {what}" for what, number in counts.items()) + "."
+    )
 
 
 def _left_out(looked: Sequence[Looked]) -> Iterator[str]:
@@ -232,18 +218,6 @@ def _of_the_budget(price: Estimate) -> Iterator[str]:
     left = spent(timezone.now(), [OBSERVER])[OBSERVER].left
     if left is not None and price.usd is not None and price.usd > left:
         yield f"Today ${left:.2f} may still be spent on it; the rest waits for the next days."
-
-
-def _facts(facts: dict[str, int]) -> str:
-    number = sum(facts.values())
-    words = ", ".join(
-        f"{facts[outcome]:,} {FactOutcome(outcome).label}" for outcome in FactOutcome.values if outcome in facts
-    )
-    return f"{number:,} fact{'' if number == 1 else 's'}" + (f" ({words})" if words else "")
-
-
-def _files_of(number: int) -> str:
-    return f"{number:,} file{'' if number == 1 else 's'}"
 
 
 def _data(one: Looked) -> dict[str, Any]:

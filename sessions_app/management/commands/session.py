@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
-from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Sequence
+from argparse import ArgumentTypeError
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from django.conf import settings
@@ -17,8 +17,19 @@ from django.core.management.base import OutputWrapper
 from django.utils import timezone
 
 from claudeops.lib import times
-from claudeops.lib.cli import NextAction, Refusal, Result, Verb, VerbCommand, current_user, table
-from claudeops.lib.secrets import mask
+from claudeops.lib.cli import (
+    Columns,
+    Refusal,
+    Result,
+    VerbCommand,
+    arg,
+    columns,
+    current_user,
+    listing,
+    text_or_stdin,
+    verb,
+)
+from claudeops.lib.humanize import quantity
 from memories.lifecycle.projects import find_project
 from memories.models import Project
 from sessions_app import queue, reaper
@@ -31,43 +42,11 @@ from sessions_app.runner.accept import storable
 from sessions_app.runner.importer import ImportedFile, import_log
 from sessions_app.runner.launch import handoff_file
 from sessions_app.runner.projection import Entry
-from sessions_app.runner.prompt import selected_for
+from sessions_app.runner.prompt import draft, selected_for
 from sessions_app.runner.run import run_session
 
 GOOD = (Status.COMPLETED, Status.ESCALATED)
 MOST_LISTED = 1000
-
-
-def _run_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--agent", help="an agent's slug; without one, the session runs with the settings of its tier")
-    parser.add_argument("--tier", type=int, choices=(1, 2, 3), help="default: the agent's, or 1")
-    parser.add_argument("--project", help="a project's slug (default: the agent's)")
-    parser.add_argument("--prompt", default="", help="the task; - reads it from stdin")
-    parser.add_argument("--alert", default="", help="the text of an alert; - reads it from stdin")
-    _brief_arguments(parser)
-    parser.add_argument("--model", help="default: the agent's, or the tier's")
-    parser.add_argument("--runner", choices=Runner.values, help="default: the agent's, or claude")
-    parser.add_argument("--stream", default="", help="a recorded stream to play; implies --runner replay")
-    parser.add_argument("--dry-run", action="store_true", help="read-only tools, and no escalation")
-    parser.add_argument(
-        "--queue", action="store_true", help="leave the session to the workers instead of running it here"
-    )
-
-
-def _import_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="logs of the Claude Code CLI, in any known format")
-    parser.add_argument(
-        "--tier", type=int, choices=(1, 2, 3), default=1, help="the tier at which they ran (default: 1)"
-    )
-    parser.add_argument("--project", help="a project's slug")
-    parser.add_argument(
-        "--at",
-        metavar="WHEN",
-        type=_moment,
-        help="when lines without a time stamp were written: ISO 8601 with a time zone, such as 2026-05-01T12:00:00Z "
-        "(default: the file's modification time)",
-    )
-    parser.add_argument("--force", action="store_true", help="import a file of which most lines are not those of a log")
 
 
 def _moment(given: str) -> datetime:
@@ -83,119 +62,86 @@ def _moment(given: str) -> datetime:
     return happened
 
 
-def _list_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--status", choices=Status.values)
-    parser.add_argument("--agent", help="an agent's slug")
-    parser.add_argument("--trigger", choices=Trigger.values)
-    parser.add_argument(
-        "--limit", type=int, default=20, help=f"how many, newest first (1 to {MOST_LISTED}, default: 20)"
-    )
+SESSION = arg("the session's number", metavar="ID")
+PROJECT = arg("a project's slug (default: the agent's)", metavar="SLUG", read=find_project)
+NOTE = arg("your words for the new session; - reads them from stdin", default="", read=text_or_stdin)
 
 
-def _id(parser: ArgumentParser) -> None:
-    parser.add_argument("session_id", metavar="ID", type=int, help="the session's number")
+@dataclass(frozen=True)
+class Brief:
+    task_id: str = arg("the task's id elsewhere, such as SHOP-42", default="")
+    title: str = arg("the task in a few words", default="")
+    write_scope: Sequence[str] = arg("a glob of files that it may change; may be given more than once")
+    exclude: Sequence[str] = arg("a glob of files that it leaves alone; may be given more than once")
+    read_first: Sequence[str] = arg("a file that it reads first; may be given more than once")
+    prohibit: Sequence[str] = arg("what it does not do; may be given more than once")
 
-
-def _brief_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--task-id", default="", help="the task's id elsewhere, such as SHOP-42")
-    parser.add_argument("--title", default="", help="the task in a few words")
-    for option, words in (
-        ("--write-scope", "a glob of files that it may change; may be given more than once"),
-        ("--exclude", "a glob of files that it leaves alone; may be given more than once"),
-        ("--read-first", "a file that it reads first; may be given more than once"),
-        ("--prohibit", "what it does not do; may be given more than once"),
-    ):
-        parser.add_argument(option, action="append", default=[], help=words)
-
-
-def _compose_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--agent", help="an agent's slug; without one, the tier's own prompt")
-    parser.add_argument("--tier", type=int, choices=(1, 2, 3), help="default: the agent's, or 1")
-    parser.add_argument("--project", help="a project's slug (default: the agent's)")
-    parser.add_argument("--task", default="", help="the task's description; - reads it from stdin")
-    _brief_arguments(parser)
-
-
-def _follow_arguments(parser: ArgumentParser) -> None:
-    _id(parser)
-    parser.add_argument("--note", default="", help="your words for the new session; - reads them from stdin")
-
-
-def _show_arguments(parser: ArgumentParser) -> None:
-    _id(parser)
-    parser.add_argument("--log", action="store_true", help="show the log too")
-    parser.add_argument("--prompt", action="store_true", help="show the prompt and the injected text too")
+    def given(self) -> dict[str, Any]:
+        """Return the parts of the brief that were given, by their names in `prompts.brief`."""
+        names = {"exclude": "excluded_paths", "prohibit": "prohibited"}
+        return {names.get(name, name): value for name, value in vars(self).items() if value}
 
 
 class Command(VerbCommand):
     help = "Sessions: runs of agents."
-    noun = "session"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.verbs = {
-            "run": Verb("Run a session here and print its log as it grows.", self.run_here, _run_arguments),
-            "compose": Verb("Print the prompt of a task without running it.", self.compose, _compose_arguments),
-            "retry": Verb("Try again what an ended session was asked to do.", self.retry, _follow_arguments),
-            "continue": Verb("Resume the conversation of an ended session.", self.continue_, _follow_arguments),
-            "import": Verb(
-                "Import logs from elsewhere; importing a log twice changes nothing.", self.import_, _import_arguments
-            ),
-            "list": Verb("List the latest sessions.", self.list, _list_arguments),
-            "show": Verb("Show one session.", self.show, _show_arguments),
-            "stop": Verb("Stop a queued or running session.", self.stop, _id),
-            "reap": Verb("Reap running sessions that lost their worker (the workers do this every minute).", self.reap),
-        }
-        self.as_json = False
-
-    def handle(self, *args: Any, **options: Any) -> str | None:
-        self.as_json = options.get("json", False)
-        return super().handle(*args, **options)
-
-    def run_here(self, *, agent: str | None, project: str | None, prompt: str, alert: str, **options: Any) -> Result:
+    @verb
+    def run_(
+        self,
+        *,
+        agent: str | None = arg("an agent's slug; without one, the session runs with the settings of its tier"),
+        tier: int | None = arg("default: the agent's, or 1", choices=(1, 2, 3)),
+        project: Project | None = PROJECT,
+        prompt: str = arg("the task; - reads it from stdin", default=""),
+        alert: str = arg("the text of an alert; - reads it from stdin", default=""),
+        brief: Brief,
+        model: str | None = arg("default: the agent's, or the tier's"),
+        runner: str | None = arg("default: the agent's, or claude", choices=Runner.values),
+        stream: str = arg("a recorded stream to play; implies --runner replay", default=""),
+        dry_run: bool = arg("read-only tools, and no escalation"),
+        queue_: bool = arg("leave the session to the workers instead of running it here"),
+    ) -> Result:
+        """Run a session here and print its log as it grows."""
         if prompt and alert:
             raise Refusal("usage", "--prompt and --alert exclude each other.", "Give one of them.")
-        task = _text_or_stdin(prompt or alert)
-        runner = options["runner"]
-        stream = str(Path(options["stream"]).expanduser().resolve()) if options["stream"] else ""
+        played = str(Path(stream).expanduser().resolve()) if stream else ""
         session = queue.request_session(
             agent=Agent.objects.named(agent) if agent is not None else None,
             trigger=Trigger.ALERT if alert else Trigger.MANUAL,
             by=current_user(),
-            tier=options["tier"],
-            prompt_task=task,
-            project=_project(project),
-            runner=Runner.REPLAY if stream and not runner else runner,
-            model=options["model"],
-            stream=stream,
-            dry_run=options["dry_run"] or None,
-            brief=_brief(options),
-            wake=options["queue"],
+            tier=tier,
+            prompt_task=text_or_stdin(prompt or alert),
+            project=project,
+            runner=Runner.REPLAY if played and not runner else runner,
+            model=model,
+            stream=played,
+            dry_run=dry_run or None,
+            brief=brief.given(),
+            wake=queue_,
         )
-        if options["queue"]:
-            waits = f" It has to wait: {session.hold_reason}" if session.hold_reason else ""
-            text = f"Session {session.pk} is queued.{waits}"
-            return Result(as_row(session), text, [NextAction(f"manage.py session show {session.pk}", "see its result")])
+        if queue_:
+            return _queued(session, "queued")
         out = self.stderr if self.as_json else self.stdout
-        with _Interrupt() as interrupt:
-            self._until_ended(session.pk, out, interrupt)
+        with _interrupts() as asked:
+            _run_until_ended(session.pk, out, asked)
         session.refresh_from_db()
         good = session.status in GOOD
-        actions = [
-            NextAction(f"manage.py session show {session.pk}", "see what it found and which memories it received")
-        ]
+        actions = {f"manage.py session show {session.pk}": "see what it found and which memories it received"}
         return Result(as_data(session), closing_text(session), actions, exit_code=0 if good else 1)
 
-    def compose(self, *, agent: str | None, project: str | None, task: str, **options: Any) -> Result:
-        by = Agent.objects.named(agent) if agent is not None else None
-        session = Session(
-            agent=by,
-            project=_project(project) or (by.project if by else None),
-            tier=options["tier"] or (by.tier if by else 1),
-            task=mask(_text_or_stdin(task)),
-            brief=checked(_brief(options)).as_record(),
-            dry_run=settings.CLAUDEOPS_DRY_RUN,
-        )
+    @verb
+    def compose(
+        self,
+        *,
+        agent: str | None = arg("an agent's slug; without one, the tier's own prompt"),
+        tier: int | None = arg("default: the agent's, or 1", choices=(1, 2, 3)),
+        project: Project | None = PROJECT,
+        task: str = arg("the task's description; - reads it from stdin", default="", read=text_or_stdin),
+        brief: Brief,
+    ) -> Result:
+        """Print the prompt of a task without running it."""
+        session = draft(agent, project, tier, task)
+        session.brief, session.dry_run = checked(brief.given()).as_record(), settings.CLAUDEOPS_DRY_RUN
         at = timezone.now()
         selected = selected_for(session, at=at)
         composed = selected.composed(session, handoff_file=str(handoff_file(session)), at=at)
@@ -208,61 +154,46 @@ class Command(VerbCommand):
         }
         return Result(data, composed.text.rstrip("\n"))
 
-    def retry(self, *, session_id: int, note: str) -> Result:
-        made = queue.request_retry(_session(session_id), by=current_user(), note=_text_or_stdin(note))
-        return _followed(made, session_id)
+    @verb
+    def retry(self, session_id: int = SESSION, *, note: str = NOTE) -> Result:
+        """Try again what an ended session was asked to do."""
+        made = queue.request_retry(_session(session_id), by=current_user(), note=note)
+        return _queued(made, f"queued, a {made.get_follows_as_display()} of session {session_id}")
 
-    def continue_(self, *, session_id: int, note: str) -> Result:
-        made = queue.request_continue(_session(session_id), by=current_user(), note=_text_or_stdin(note))
-        return _followed(made, session_id)
+    @verb
+    def continue_(self, session_id: int = SESSION, *, note: str = NOTE) -> Result:
+        """Resume the conversation of an ended session."""
+        made = queue.request_continue(_session(session_id), by=current_user(), note=note)
+        return _queued(made, f"queued, a {made.get_follows_as_display()} of session {session_id}")
 
-    def _until_ended(self, session_id: int, out: OutputWrapper, interrupt: _Interrupt) -> None:
-        """Run the session here; while it has to wait, print the reason once and try again every second."""
-
-        def print_entries(entries: Sequence[Entry]) -> None:
-            for entry in entries:
-                out.write(entry_text(entry.kind, entry.text))
-            out.flush()
-
-        printed_reason = ""
-        while True:
-            if run_session(session_id, on_entries=print_entries, stop_wanted=interrupt.stop_wanted):
-                return
-            session = Session.objects.get(pk=session_id)
-            if session.status not in (Status.QUEUED, Status.RUNNING):
-                return
-            if interrupt.asked:
-                if session.status == Status.QUEUED:
-                    queue.request_stop(session_id, by=current_user())
-                    return
-                raise Refusal(
-                    "interrupted",
-                    f"Another worker runs session {session_id}.",
-                    f"`manage.py session stop {session_id}` stops it.",
-                )
-            if session.status == Status.QUEUED and session.hold_reason and session.hold_reason != printed_reason:
-                printed_reason = session.hold_reason
-                out.write(f"Session {session_id} has to wait: {printed_reason}")
-                out.flush()
-            time.sleep(1)
-
+    @verb
     def import_(
-        self, *, files: Sequence[str], tier: int, project: str | None, at: datetime | None, force: bool
+        self,
+        files: Sequence[str] = arg("logs of the Claude Code CLI, in any known format", metavar="FILE"),
+        *,
+        tier: int = arg("the tier at which they ran (default: 1)", choices=(1, 2, 3), default=1),
+        project: Project | None = arg("a project's slug", metavar="SLUG", read=find_project),
+        at: datetime | None = arg(
+            "when lines without a time stamp were written: ISO 8601 with a time zone, such as 2026-05-01T12:00:00Z "
+            "(default: the file's modification time)",
+            metavar="WHEN",
+            type=_moment,
+        ),
+        force: bool = arg("import a file of which most lines are not those of a log"),
     ) -> Result:
-        chosen, by = _project(project), current_user()
+        """Import logs from elsewhere; importing a log twice changes nothing."""
+        by = current_user()
         done: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
         for given in files:
             name = storable(given)  # a file's name may hold bytes that are no text
             try:
-                file = import_log(Path(given).expanduser(), by=by, tier=tier, project=chosen, at=at, force=force)
+                file = import_log(Path(given).expanduser(), by=by, tier=tier, project=project, at=at, force=force)
+                done += _imported(name, file)
+                refused = file.refused
             except SessionsError as error:
-                failed.append({"file": name, "code": error.code, "error": str(error), "fix": error.fix})
-                continue
-            done += _imported(name, file)
-            failed += [
-                {"file": name, "code": error.code, "error": str(error), "fix": error.fix} for error in file.refused
-            ]
+                refused = [error]
+            failed += [{"file": name, "code": one.code, "error": str(one), "fix": one.fix} for one in refused]
         for item in failed:
             self.stderr.write(f"Error: {item['error']} {item['fix']}")
         refusal = None
@@ -272,118 +203,128 @@ class Command(VerbCommand):
         lines = "\n".join(_import_line(item) for item in done)
         return Result({"imported": done, "failed": failed}, lines, exit_code=1 if failed else 0, error=refusal)
 
-    def list(self, *, status: str | None, agent: str | None, trigger: str | None, limit: int) -> Result:
-        if not 1 <= limit <= MOST_LISTED:
-            raise Refusal("usage", f"--limit is {limit}; allowed is 1 to {MOST_LISTED}.")
-        rows = Session.objects.select_related("agent").order_by("-queued_at", "-id")
-        if status:
-            rows = rows.filter(status=status)
-        if trigger:
-            rows = rows.filter(trigger=trigger)
-        if agent:
-            rows = rows.filter(agent=Agent.objects.named(agent))
-        sessions = list(rows[:limit])
-        text = (
-            table(
-                ["id", "queued (UTC)", "agent", "tier", "trigger", "status", "cost", "turns", "result"],
-                [
-                    [
-                        s.pk,
-                        f"{s.queued_at:%m-%d %H:%M}",
-                        s.agent.slug if s.agent else "",
-                        s.tier,
-                        s.trigger,
-                        s.status,
-                        f"{'~' if s.cost_is_estimated else ''}${s.cost_usd:.2f}",
-                        s.num_turns,
-                        short(s.ended_with, 70),
-                    ]
-                    for s in sessions
-                ],
-            )
-            if sessions
-            else "There is no session yet. Run one: manage.py session run --prompt 'Check the services.'"
-        )
+    @verb
+    def list_(
+        self,
+        *,
+        status: str | None = arg(choices=Status.values),
+        agent: str | None = arg("an agent's slug"),
+        trigger: str | None = arg(choices=Trigger.values),
+        limit: int = arg(
+            f"how many, newest first (1 to {MOST_LISTED}, default: 20)", default=20, within=(1, MOST_LISTED)
+        ),
+    ) -> Result:
+        """List the latest sessions."""
+        filters = {"status": status, "trigger": trigger, "agent": Agent.objects.named(agent) if agent else None}
+        chosen = Session.objects.filter(**{name: value for name, value in filters.items() if value})
+        sessions = list(chosen.select_related("agent").order_by("-queued_at", "-id")[:limit])
+        cells: Columns = {
+            "id": "pk",
+            "queued (UTC)": lambda one: f"{one.queued_at:%m-%d %H:%M}",
+            "agent": lambda one: one.agent.slug if one.agent else "",
+            "tier": "tier",
+            "trigger": "trigger",
+            "status": "status",
+            "cost": lambda one: f"{'~' if one.cost_is_estimated else ''}${one.cost_usd:.2f}",
+            "turns": "num_turns",
+            "result": lambda one: short(one.ended_with, 70),
+        }
+        empty = "There is no session yet. Run one: manage.py session run --prompt 'Check the services.'"
+        text = listing(sessions, cells, empty)
         return Result([as_row(session) for session in sessions], text)
 
-    def show(self, *, session_id: int, log: bool, prompt: bool) -> Result:
+    @verb
+    def show(
+        self,
+        session_id: int = SESSION,
+        *,
+        log: bool = arg("show the log too"),
+        prompt: bool = arg("show the prompt and the injected text too"),
+    ) -> Result:
+        """Show one session."""
         session = _session(session_id)
         data = as_data(session)
         parts = [as_text(session)]
         if prompt:
-            data |= {"prompt": session.prompt, "injected_text": session.injected_text}
-            parts += [
-                "\n--- appended to the system prompt ---",
-                session.injected_text,
-                "\n--- prompt ---",
-                session.prompt,
-            ]
+            data |= columns(session, "prompt", "injected_text")
+            parts += ["\n--- appended to the system prompt ---", session.injected_text]
+            parts += ["\n--- prompt ---", session.prompt]
         if log:
             entries = list(LogEntry.objects.filter(session=session).order_by("seq"))
-            data["log"] = [{"seq": e.seq, "at": e.at, "kind": e.kind, "text": e.text} for e in entries]
+            data["log"] = [columns(entry, "seq", "at", "kind", "text") for entry in entries]
             parts += ["\n--- log ---", *(entry_text(e.kind, e.text) for e in entries)]
         return Result(data, "\n".join(parts))
 
-    def stop(self, *, session_id: int) -> Result:
+    @verb
+    def stop(self, session_id: int = SESSION) -> Result:
+        """Stop a queued or running session."""
         _session(session_id)
         words = queue.request_stop(session_id, by=current_user())
         return Result({"session": session_id, "done": words}, words)
 
+    @verb
     def reap(self) -> Result:
+        """Reap running sessions that lost their worker (the workers do this every minute)."""
         done = reaper.reap()
-        data = {name: getattr(done, name) for name in ("followed", "closed", "requeued", "lost", "failed", "ended")}
+        data = columns(done, "followed", "closed", "requeued", "lost", "failed", "ended")
         lines = [f"{name}: {', '.join(map(str, ids))}" for name, ids in data.items() if ids]
-        return Result(
-            data, "\n".join(lines) or "Every running session has a worker.", exit_code=1 if done.failed else 0
-        )
+        text = "\n".join(lines) or "Every running session has a worker."
+        return Result(data, text, exit_code=1 if done.failed else 0)
 
 
-class _Interrupt:
-    """Turn Ctrl-C and SIGTERM into a stop of the session."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> _Interrupt:
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Collect Ctrl-C and SIGTERM, which ask for a stop of the session."""
+    asked: list[int] = []
+    before = {}
+    with suppress(ValueError):  # not in the main thread
         for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self.before[number] = signal.signal(number, self._ask)
-            except ValueError:  # not in the main thread
-                break
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for number, handler in self.before.items():
+            before[number] = signal.signal(number, lambda number, frame: asked.append(number))
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
 
-    def stop_wanted(self) -> str:
-        return current_user() if self.asked else ""
+def _run_until_ended(session_id: int, out: OutputWrapper, asked: list[int]) -> None:
+    """Run the session here; while it has to wait, print the reason once and try again every second."""
+
+    def print_entries(entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            out.write(entry_text(entry.kind, entry.text))
+        out.flush()
+
+    def stop_wanted() -> str:
+        return current_user() if asked else ""
+
+    printed_reason = ""
+    while True:
+        if run_session(session_id, on_entries=print_entries, stop_wanted=stop_wanted):
+            return
+        session = Session.objects.get(pk=session_id)
+        if session.status not in (Status.QUEUED, Status.RUNNING):
+            return
+        if asked:
+            if session.status == Status.QUEUED:
+                queue.request_stop(session_id, by=current_user())
+                return
+            raise Refusal(
+                "interrupted",
+                f"Another worker runs session {session_id}.",
+                f"`manage.py session stop {session_id}` stops it.",
+            )
+        if session.status == Status.QUEUED and session.hold_reason and session.hold_reason != printed_reason:
+            printed_reason = session.hold_reason
+            out.write(f"Session {session_id} has to wait: {printed_reason}")
+            out.flush()
+        time.sleep(1)
 
 
-def _brief(options: dict[str, Any]) -> dict[str, Any]:
-    given = {
-        "task_id": options["task_id"],
-        "title": options["title"],
-        "write_scope": options["write_scope"],
-        "excluded_paths": options["exclude"],
-        "read_first": options["read_first"],
-        "prohibited": options["prohibit"],
-    }
-    return {name: value for name, value in given.items() if value}
-
-
-def _followed(made: Session, old: int) -> Result:
+def _queued(made: Session, words: str) -> Result:
     waits = f" It has to wait: {made.hold_reason}" if made.hold_reason else ""
-    text = f"Session {made.pk} is queued, a {made.get_follows_as_display()} of session {old}.{waits}"
-    return Result(as_row(made), text, [NextAction(f"manage.py session show {made.pk}", "see its result")])
-
-
-def _project(slug: str | None) -> Project | None:
-    return None if slug is None else find_project(slug)
+    see = {f"manage.py session show {made.pk}": "see its result"}
+    return Result(as_row(made), f"Session {made.pk} is {words}.{waits}", see)
 
 
 def _session(pk: int) -> Session:
@@ -393,16 +334,9 @@ def _session(pk: int) -> Session:
     return found
 
 
-def _text_or_stdin(given: str) -> str:
-    return sys.stdin.read() if given == "-" else given
-
-
 def _imported(name: str, file: ImportedFile) -> list[dict[str, Any]]:
     """Describe each session of an imported file."""
-    statuses = dict(
-        Session.objects.filter(pk__in=[one.session_id for one in file.sessions]).values_list("pk", "status")
-    )
-    stats = dict(Session.objects.filter(pk__in=list(statuses)).values_list("pk", "stats"))
+    rows = Session.objects.only("status", "stats").in_bulk([one.session_id for one in file.sessions])
     return [
         {
             "file": name,
@@ -415,16 +349,15 @@ def _imported(name: str, file: ImportedFile) -> list[dict[str, Any]]:
             "outcome": one.outcome,
             "lines": one.lines,
             "rewritten": one.rewritten,
-            "status": statuses[one.session_id],
-            "stats": stats[one.session_id],
+            "status": rows[one.session_id].status,
+            "stats": rows[one.session_id].stats,
         }
         for one in file.sessions
     ]
 
 
 def _import_line(item: dict[str, Any]) -> str:
-    number = item["lines"]
-    lines = f"{number:,} line{'' if number == 1 else 's'}"
+    lines = quantity(item["lines"], "line")
     words = {
         "imported": f"imported as session {item['session']} ({lines}, {item['status']})",
         "continued": f"continued session {item['session']} ({lines} more, {item['status']})",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import ArgumentParser, ArgumentTypeError
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
-from claudeops.lib.cli import Refusal, Result, Verb, VerbCommand, table
+from claudeops.lib.cli import Refusal, Result, VerbCommand, arg, table, verb
 from memories import embedding
 from memories.embedding import Embedder, SemanticOff
 from memories.llm.roles import chosen
@@ -57,18 +57,16 @@ def progress(verb: str) -> Progress:
     return report
 
 
-def matching_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--pairs", required=True, metavar="FILE", help="JSONL: id, known, new, relation, service?")
-    parser.add_argument("--out", metavar="FILE", help="write each judgement with its evidence here, one a line")
-    parser.add_argument("--words", action="store_true", help="judge without the embedding model")
-    parser.add_argument(
-        "--judge",
-        action="store_true",
-        help="ask the model of the role judge about what stays unsure, 20 pairs to a call",
-    )
-
-
-def evaluate_matching(pairs: str, out: str | None, words: bool, judge: bool) -> Result:
+@verb
+def evaluate_matching(
+    self: VerbCommand,
+    *,
+    pairs: str = arg("JSONL: id, known, new, relation, service?", metavar="FILE"),
+    out: str | None = arg("write each judgement with its evidence here, one a line", metavar="FILE"),
+    words: bool = arg("judge without the embedding model"),
+    judge: bool = arg("ask the model of the role judge about what stays unsure, 20 pairs to a call"),
+) -> Result:
+    """How often matching judges two texts as a person does, on a file of labelled pairs."""
     if judge and (off := chosen("judge").off or chosen("judge").backend.trouble()):
         raise Refusal("no_judge", f"There is no judge to ask: {off}.", "Set CLAUDEOPS_MODEL_JUDGE.")
     if out:
@@ -153,17 +151,17 @@ def _confusion_text(confusion: Confusion) -> str:
     )
 
 
-def recall_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--memories", required=True, metavar="FILE", help="JSONL: id, text, service?, project?, …")
-    parser.add_argument("--queries", required=True, metavar="FILE", help="JSONL: id, query, relevant, as_of?, …")
-    parser.add_argument(
-        "--limit", type=positive, default=20, help="how many ids of each query are written (default 20)"
-    )
-    parser.add_argument("--context", action="store_true", help="count the neighbours within a sequence")
-    parser.add_argument("--out", metavar="FILE", help="write each query's ids here, best first, one JSON object a line")
-
-
-def evaluate_recall(memories: str, queries: str, limit: int, context: bool, out: str | None) -> Result:
+@verb
+def evaluate_recall(
+    self: VerbCommand,
+    *,
+    memories: str = arg("JSONL: id, text, service?, project?, …", metavar="FILE"),
+    queries: str = arg("JSONL: id, query, relevant, as_of?, …", metavar="FILE"),
+    limit: int = arg("how many ids of each query are written (default 20)", type=positive, default=20),
+    context: bool = arg("count the neighbours within a sequence"),
+    out: str | None = arg("write each query's ids here, best first, one JSON object a line", metavar="FILE"),
+) -> Result:
+    """How often recall finds the relevant memories, on a file of memories and one of queries."""
     if out:
         check_writable(out)
     asked, known, folder = sets.read(queries, QueryLine), sets.read(memories, MemoryLine), cache()
@@ -226,18 +224,8 @@ def _written(out: str | None) -> list[str]:
 class Command(VerbCommand):
     help = "Evaluate recall and matching on labelled sets. Your own memories are neither read nor written."
     noun = "bench"
-    verbs = {
-        "matching": Verb(
-            "How often matching judges two texts as a person does, on a file of labelled pairs.",
-            evaluate_matching,
-            matching_arguments,
-        ),
-        "recall": Verb(
-            "How often recall finds the relevant memories, on a file of memories and one of queries.",
-            evaluate_recall,
-            recall_arguments,
-        ),
-    }
+    matching = evaluate_matching
+    recall = evaluate_recall
 
     def answer(self, command: str, run: Callable[..., Result], options: Mapping[str, Any]) -> None:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from functools import partial
 
 import pytest
 from django.core.management import call_command
@@ -12,19 +13,13 @@ from memories.lifecycle import disagreements
 from memories.recall.feedback import mark
 from memories.recall.service import Question
 from tests.benchmarks.evaluation.command import Command
+from tests.support import commands
 from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def run(verb, *arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("bench", verb, *map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
+run = partial(commands.run, "bench")
 
 
 def evaluate(verb, *arguments):

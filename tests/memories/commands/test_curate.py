@@ -206,10 +206,6 @@ class TestMaintain:
         assert found["error"]["code"] == code
         assert found["fix"]
 
-    def test_a_run_that_is_no_number_is_an_error_of_usage(self):
-        assert run("curate", "maintain", "--undo", "last")[0] == 2
-        assert not MaintenanceRun.objects.exists()
-
     def test_while_another_run_is_going_on_it_is_refused(self):
         document("curate", "maintain")
         until = timezone.now() + timedelta(minutes=5)

@@ -138,10 +138,3 @@ class TestRebuild:
         code, _, err = run(capsys, "rebuild", "--force")
         assert code == 1
         assert "It stopped: the endpoint" in err
-
-
-@pytest.mark.parametrize("arguments", [[], ["instal"], ["rebuild", "--all"], ["install", "one", "two"]])
-def test_wrong_usage_is_wrong_usage(arguments, capsys):
-    with pytest.raises((SystemExit, Exception)) as ended:
-        call_command("embeddings", *arguments)
-    assert "usage" in capsys.readouterr().err or "Error:" in str(ended.value)

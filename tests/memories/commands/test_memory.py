@@ -93,11 +93,6 @@ def test_add_refuses_the_very_same_text_and_names_the_memory():
     assert f"Memory {Memory.objects.get().pk} says exactly this already." in err
 
 
-def test_wrong_usage_exits_with_2(capsys):
-    assert run("add", "text")[0] == 2
-    assert "the following arguments are required: --category" in capsys.readouterr().err
-
-
 # list, show
 
 

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 from datetime import UTC, datetime
 
 import pytest
-from django.core.management import call_command
 
 from memories.models import Memory
+from tests.support import commands
 from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command(*map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
+run = commands.run
 
 
 @pytest.fixture

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import io
-import json
+from functools import partial
 
 import pytest
-from django.core.management import call_command
 
 from memories.models import Project
+from tests.support import commands
 from tests.support.factories import MemoryFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("project", *arguments, stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
-
-
-def result(*arguments):
-    code, out, _ = run(*arguments, "--json")
-    document = json.loads(out)
-    assert (code, document["ok"]) == (0, True), document
-    return document["result"]
+run = partial(commands.run, "project")
+result = partial(commands.result, "project")
 
 
 def test_add_makes_a_project_which_list_and_show_have():

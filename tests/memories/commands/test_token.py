@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import json
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 
 from memories.access import access_of
 from memories.models import ApiToken
+from tests.support import commands
 from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("token", *arguments, stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
+run = partial(commands.run, "token")
 
 
 def test_add_prints_the_secret_once_and_it_opens_what_was_asked_for():

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
+from functools import partial
 
 import pytest
-from django.core.management import call_command
 
 from memories.embedding.endpoint import PROBE
 from memories.models import Memory, MemoryChange
 from tests.benchmarks.evaluation.command import Command
 from tests.memories.pairs import FOLDER
+from tests.support import commands
 from tests.support.processes import start
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
@@ -24,14 +24,7 @@ PAIRS = [
 ]
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command(Command(), "matching", *map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
+run = partial(commands.run, Command(), "matching")
 
 
 @pytest.fixture

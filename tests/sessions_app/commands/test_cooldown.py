@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import json
+from functools import partial
 
 import pytest
-from django.core.management import call_command
 
 from sessions_app.models import CooldownClearance
 from sessions_app.runner.shell import remediations_in
+from tests.support import commands
 from tests.support.factories import CooldownActionFactory
 
 pytestmark = pytest.mark.django_db
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("cooldown", *arguments, stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
+run = partial(commands.run, "cooldown")
 
 
 @pytest.fixture

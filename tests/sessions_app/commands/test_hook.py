@@ -6,9 +6,9 @@ import io
 import json
 import os
 from datetime import timedelta
+from functools import partial
 
 import pytest
-from django.core.management import call_command
 from django.utils import timezone
 
 from memories.access import add_token
@@ -16,6 +16,7 @@ from memories.models import ApiToken
 from sessions_app.hooks import settings_file
 from sessions_app.models import HookHeard, TranscriptFolder
 from tests.memories.curate.repositories import git, make
+from tests.support import commands
 from tests.support.factories import ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -42,20 +43,8 @@ def repository(tmp_path):
     return folder
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("hook", *arguments, stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = int(exit_.code or 0)
-    return code, out.getvalue(), err.getvalue()
-
-
-def answered(*arguments: str) -> dict:
-    code, out, err = run(*arguments, "--json")
-    assert code == 0, out + err
-    return json.loads(out)["result"]
+run = partial(commands.run, "hook")
+answered = partial(commands.result, "hook")
 
 
 def ours(text: str) -> list[dict]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
+from functools import partial
 
 import pytest
 from django.conf import settings as django_settings
-from django.core.management import call_command
 
 from memories.models import Memory, ModelCall, Stage, Transcript, TranscriptPart
 from memories.observe import pipeline
@@ -18,7 +17,7 @@ from sessions_app.transcripts.arrivals import see
 from sessions_app.transcripts.turns import turns_of
 from tests.memories.llm.conftest import recordings  # noqa: F401  # a fixture
 from tests.memories.observe.conftest import FACT, answer
-from tests.support import streams
+from tests.support import commands, streams
 from tests.support.factories import ProjectFactory, SessionFactory
 from tests.support.transcripts import SESSION, says, typed, write
 
@@ -28,20 +27,8 @@ LINES = [typed("Remember: the photos volume must be unmounted before a snapshot.
 OTHER = "00000000-0000-4000-8000-000000000001"
 
 
-def run(*arguments: object) -> tuple[int, str, str]:
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("observe", *map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = int(exit_.code or 0)
-    return code, out.getvalue(), err.getvalue()
-
-
-def answered(*arguments: object) -> dict:
-    code, out, err = run(*arguments, "--json")
-    assert code == 0, out + err
-    return json.loads(out)["result"]
+run = partial(commands.run, "observe")
+answered = partial(commands.result, "observe")
 
 
 @pytest.fixture

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tracemalloc
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import jsonschema
 import pytest
 from django.conf import settings
-from django.core.management import call_command
 
 from sessions_app.models import InjectionReceipt, Session, Status, UsedMemory
 from sessions_app.queries.training import BATCH, training_lines
+from tests.support import commands
 from tests.support.factories import ProjectFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
@@ -112,14 +112,7 @@ def test_memory_is_flat_whatever_the_number_of_sessions(web):
     assert peak() < 1.3 * few
 
 
-def run(*arguments):
-    out, err = io.StringIO(), io.StringIO()
-    try:
-        call_command("export", "training", *map(str, arguments), stdout=out, stderr=err)
-        code = 0
-    except SystemExit as exit_:
-        code = exit_.code
-    return code, out.getvalue(), err.getvalue()
+run = partial(commands.run, "export", "training")
 
 
 def test_the_command_writes_a_file_or_to_stdout(web, tmp_path):
