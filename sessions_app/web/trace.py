@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -17,8 +16,7 @@ from memories.queries.list import latest_change_of
 from sessions_app import trace as tracing
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session
-from sessions_app.trace.service import Action, Trace
-from sessions_app.trace.steps import Link
+from sessions_app.trace.answer import Trace
 from sessions_app.web.forms import TraceForm
 from sessions_app.web.memory_sessions import MAY_SEE
 
@@ -58,18 +56,9 @@ def _shown(request: HttpRequest, found: Trace) -> dict[str, Any]:
     may_change = request.user.has_perm(CHANGES)
     return {
         "found": found,
-        "steps": [(step, _address(step.seen.link)) for step in found.steps],
-        "actions": [(one, _address(one)) for one in found.actions if may_change or not one.post],
+        "actions": [one for one in found.actions if may_change or not one.post],
         "seen": latest_change_of(found.memory) if found.memory else 0,
-        "where": found.ended_at,
     }
-
-
-def _address(to: Link | Action | None) -> str:
-    if to is None:
-        return ""
-    anchor = f"#{to.anchor}" if isinstance(to, Action) and to.anchor else ""
-    return reverse(to.name, args=to.args) + (f"?{to.query}" if to.query else "") + anchor
 
 
 def _sessions(chosen: int | None) -> list[tuple[int, str]]:

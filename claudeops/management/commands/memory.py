@@ -26,7 +26,8 @@ from sessions_app.credit.relevance import adjust_relevance
 from sessions_app.learning.lessons import learn
 from sessions_app.models import Agent, Session
 from sessions_app.runner.prompt import Selected, selected_for
-from sessions_app.trace import report, trace
+from sessions_app.trace import trace
+from sessions_app.trace.steps import End
 
 TOLD = ("Curated Memory", "Memories", "Knowledge", "Agent Memory")
 """The sections of a prompt that tell what is known."""
@@ -127,8 +128,11 @@ class Command(MemoryCommand):
         if not asked:
             raise Refusal("empty", "The text is empty.", 'Say what it should have known: manage.py memory trace "TEXT"')
         found = trace(asked, session_id=session)
-        actions = [NextAction(command, label) for command, label in report.commands_of(found)]
-        return Result(found.as_dict(), report.text_of(found), actions)
+        actions = [NextAction("manage.py memory add …", "Add it as a memory")] if found.end is not End.DISCARDED else []
+        if found.memory:
+            pk = found.memory.pk
+            actions = [NextAction(f"manage.py memory show {pk}", f"Show memory {pk} with its history")]
+        return Result(found.as_dict(), found.as_text(), actions)
 
     def forget(
         self,

@@ -1,16 +1,11 @@
-"""What is known of each step of a memory's way: from its session to the store, and what time made of it."""
+"""Read the steps of a memory from its rows: from its session to the store, and what time made of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from django.utils import timezone
-
-from claudeops.lib import local_time
 from memories.capture.reasons import in_words
-from memories.capture.text import fold
 from memories.history.sentences import moved, plain, sentence
 from memories.injection.budget import shown
 from memories.lifecycle.rules import aged
@@ -18,11 +13,12 @@ from memories.models import Change, Fact, GateDecision, Inactive, Memory, Memory
 from memories.models.trust import kept_back
 from memories.taxonomy import TAXONOMIES
 from sessions_app.models import LogEntry, LogKind
+from sessions_app.trace.answer import Trace
+from sessions_app.trace.find import day, quoted
 from sessions_app.trace.steps import End, Link, Name, Seen
 
 CHANGES = 200
 """The latest changes of a memory that are read."""
-QUOTED = 200
 
 ENDS = {
     Inactive.DECAYED: End.DECAYED,
@@ -36,25 +32,10 @@ ENDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A memory in its state at one time, its changes up to then (latest first), and what was seen of each step.
+def read_memory(found: Trace, memory: Memory, until: datetime, *, with_transcripts: bool) -> None:
+    """Read the steps of a memory, which is in its state at `until` (aware UTC), and where it ended by itself.
 
-    `end` is where it ended by itself, whatever session asks; None while it can be told. `at` is when that was.
-    """
-
-    memory: Memory
-    changes: Sequence[MemoryChange]
-    seen: dict[Name, Seen]
-    end: End | None
-    at: datetime | None = None
-    reason: str = ""
-
-
-def way_of(memory: Memory, until: datetime, *, with_transcripts: bool = True) -> Way:
-    """Return the way of a memory, which is in its state at `until` (aware UTC). Six queries at most.
-
-    What time took up to then is applied to it, as the sweep before a prompt does.
+    What time took up to then is applied to it, as the sweep before a prompt does. Six queries at most.
     """
     for name, value in aged(memory, until).items():
         setattr(memory, name, value)
@@ -66,29 +47,24 @@ def way_of(memory: Memory, until: datetime, *, with_transcripts: bool = True) ->
     decision = GateDecision.objects.filter(memory=memory.pk).order_by("at").first()
     fact = Fact.objects.filter(memory=memory.pk).select_related("segment__transcript").first()
     end, at, reason = _end_of(memory, changes)
-    seen = {
+    found.ended(end, day=day(at), reason=reason)
+    found.seen = {
         Name.TRANSCRIPT: _transcript(memory, fact if with_transcripts else None),
         Name.GATE: _gate(memory, decision),
         Name.MATCHING: _matching(made, fact),
         Name.STORE: _store(memory, changes, end),
         Name.DECAY: _decay(memory, changes, end),
     }
-    return Way(memory, changes, seen, end, at, reason)
 
 
-def day(at: datetime | None) -> str:
-    return local_time.day(at, timezone.now()) if at else ""
+def _last_off(changes: Sequence[MemoryChange]) -> MemoryChange | None:
+    """Return the change that made a memory inactive last."""
+    return next((one for one in changes if (one.after or {}).get("active") is False), None)
 
 
-def quoted(text: str) -> str:
-    """Return a text of an agent in one line, without control characters, cut."""
-    text = fold(text)
-    return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
-
-
-def _end_of(memory: Memory, changes: Sequence[MemoryChange]) -> tuple[End | None, datetime | None, str]:
-    """Return where the memory ended by its own state, when, and why."""
-    last = next((one for one in changes if (one.after or {}).get("active") is False), None)
+def _end_of(memory: Memory, changes: Sequence[MemoryChange]) -> tuple[End, datetime | None, str]:
+    """Return where the memory ended by its own state, when, and why; KNOWN while it can be told."""
+    last = _last_off(changes)
     when = last.at if last else None
     if memory.verdict == Verdict.HOLD:
         if memory.inactive_reason == Inactive.OPERATOR:
@@ -110,7 +86,7 @@ def _end_of(memory: Memory, changes: Sequence[MemoryChange]) -> tuple[End | None
     least = TAXONOMIES[memory.taxonomy].injected_from or 0.0
     if memory.confidence < least:
         return End.BELOW, None, f"{shown(memory.confidence)} of {shown(least)}"
-    return None, None, ""
+    return End.KNOWN, None, ""
 
 
 def _transcript(memory: Memory, fact: Fact | None) -> Seen:
@@ -125,17 +101,14 @@ def _transcript(memory: Memory, fact: Fact | None) -> Seen:
     if memory.session_id is None:
         what = "An import brought it" if memory.source == Source.IMPORT else "Its session is not kept any more"
         return Seen(what, f"“{quoted(memory.observation)}”", at=memory.created_at)
-    rows = LogEntry.objects.filter(session=memory.session_id, kind=LogKind.TEXT, text__contains=memory.observation[:80])
-    entry = rows.order_by("seq").first()
-    said = f"Session {memory.session_id} wrote it"
+    start, pk = memory.observation[:80], memory.session_id
+    entry = LogEntry.objects.filter(session=pk, kind=LogKind.TEXT, text__contains=start).order_by("seq").first()
     if entry is None:
         note = "the line is not in its log: it was pruned, or the text came in its structured answer or was edited"
-        return Seen(
-            said, note, at=memory.created_at, link=Link(f"session {memory.session_id}", "session", (memory.session_id,))
-        )
-    line = next((one for one in entry.text.splitlines() if memory.observation[:80] in one), memory.observation)
-    link = Link(f"line {entry.seq}", "session-log", (memory.session_id,), f"at={entry.seq}")
-    return Seen(said, quoted(line.strip()), at=entry.at, link=link)
+        return Seen(f"Session {pk} wrote it", note, at=memory.created_at, link=Link(f"session {pk}", "session", (pk,)))
+    line = next((one for one in entry.text.splitlines() if start in one), memory.observation)
+    link = Link(f"line {entry.seq}", "session-log", (pk,), f"at={entry.seq}")
+    return Seen(f"Session {pk} wrote it", quoted(line.strip()), at=entry.at, link=link)
 
 
 def _gate(memory: Memory, decision: GateDecision | None) -> Seen:
@@ -170,7 +143,7 @@ def _matching(made: MemoryChange | None, fact: Fact | None) -> Seen:
     return Seen("Found nothing that says the same", note, beside="new", at=made.at)
 
 
-def _store(memory: Memory, changes: Sequence[MemoryChange], end: End | None) -> Seen:
+def _store(memory: Memory, changes: Sequence[MemoryChange], end: End) -> Seen:
     link = Link(f"memory {memory.pk}", "memory", (memory.pk,))
     first = next((one for one in reversed(changes) if one.kind == Change.CREATED), None)
     then = (first.after or {}).get("confidence") if first else None
@@ -179,26 +152,22 @@ def _store(memory: Memory, changes: Sequence[MemoryChange], end: End | None) -> 
     note = f"{sure}{memory.service or 'general'}, {where}"
     if end is End.UNCONFIRMED:
         return Seen(f"Kept it as memory {memory.pk}, unconfirmed", kept_back(memory), at=memory.created_at, link=link)
-    ended = (
-        {
-            End.MERGED: "merged into another",
-            End.SUPERSEDED: "replaced by another",
-            End.CONTRADICTED: "contradicted",
-            End.DEACTIVATED: "deactivated by a person",
-            End.LOWERED: "set below the threshold by a person",
-            End.STALE: "" if memory.active else "closed, because it was stale",
-        }.get(end)
-        if end
-        else None
-    )
+    ended = {
+        End.MERGED: "merged into another",
+        End.SUPERSEDED: "replaced by another",
+        End.CONTRADICTED: "contradicted",
+        End.DEACTIVATED: "deactivated by a person",
+        End.LOWERED: "set below the threshold by a person",
+        End.STALE: "" if memory.active else "closed, because it was stale",
+    }.get(end)
     if ended:
-        last = next((one for one in changes if (one.after or {}).get("active") is False), None)
+        last = _last_off(changes)
         said = plain(sentence(last)) if last else ""
         return Seen(f"Kept it as memory {memory.pk}; since then {ended}", said, at=last.at if last else None, link=link)
     return Seen(f"Kept it as memory {memory.pk}, active", note, at=memory.created_at, link=link)
 
 
-def _decay(memory: Memory, changes: Sequence[MemoryChange], end: End | None) -> Seen:
+def _decay(memory: Memory, changes: Sequence[MemoryChange], end: End) -> Seen:
     steps = [one for one in reversed(changes) if one.kind == Change.DECAYED and not one.step]
     levels = [(one.after or {}).get("confidence") for one in steps]
     course = ", ".join(f"{level:.2f}" for level in levels if isinstance(level, int | float))
