@@ -16,8 +16,8 @@ from urllib.parse import quote
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
-from claudeops.backups.errors import BackupError
 from claudeops.backups.files import sync_file
+from claudeops.backups.folder import BackupError
 from claudeops.lib import outage
 
 FILES = {"sqlite": "claudeops.sqlite3", "postgresql": "claudeops.dump"}

@@ -98,18 +98,6 @@ def hash_of(path: Path) -> tuple[int, str]:
         return file.tell(), digest.hexdigest()
 
 
-def write(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file under another name, and rename it when it is on disk."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
-
-
 def sync_file(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())

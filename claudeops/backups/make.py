@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,9 +14,20 @@ from django.utils import timezone
 
 from claudeops import __version__
 from claudeops.backups import database, files, manifest
-from claudeops.backups.errors import BackupError, cannot_write
-from claudeops.backups.folder import DAILY, MANIFEST, PARTIAL, STAMP, backups_folder, complete, locked, time_of
+from claudeops.backups.folder import (
+    DAILY,
+    MANIFEST,
+    PARTIAL,
+    STAMP,
+    BackupError,
+    backups_folder,
+    cannot_write,
+    complete,
+    locked,
+    time_of,
+)
 from claudeops.backups.manifest import DATABASE, KEYS, LOGS, Entry, Manifest
+from claudeops.lib.whole_file import whole_file
 from claudeops.workers.first_account import FILE as FIRST_SIGN_IN
 from sessions_app.runner.raw_log import sessions_folder
 
@@ -133,10 +143,11 @@ def _fill(partial: Path, before: Path | None, *, keys: bool, daily: bool, at: da
         daily=daily,
         migrations=snapshot.migrations,
         files=tuple(entries),
-        missing_logs=tuple(missing(snapshot, entries)),
+        missing_logs=tuple(manifest.missing(snapshot, entries)),
         unreadable=tuple(unreadable),
     )
-    files.write(partial / MANIFEST, written.as_json())
+    with whole_file(partial / MANIFEST) as out:
+        out.write(written.as_json())
     files.sync_folders(partial)
     return Made(partial, written, linked)
 
@@ -179,12 +190,6 @@ def _read(before: Path | None) -> Manifest | None:
         return manifest.read(before) if before else None
     except BackupError:
         return None
-
-
-def missing(snapshot: database.Snapshot, entries: Sequence[Entry]) -> list[str]:
-    """Name the raw logs that the database has read further than the backup goes."""
-    sizes = {entry.path: entry.size for entry in entries}
-    return sorted({log for _, log, read in snapshot.logs if sizes.get(os.path.normpath(log), -1) < read})
 
 
 def remove_oldest(folder: Path, keep: int, *, spare: Path, ending: str = "") -> list[str]:

@@ -21,16 +21,11 @@ class Command(SoleCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
-        which = parser.add_mutually_exclusive_group(required=True)
-        which.add_argument("backup", nargs="?", metavar="FOLDER|NAME", help="the backup")
-        which.add_argument("--finish", action="store_true", help="complete a restore that was interrupted")
+        parser.add_argument("backup", metavar="FOLDER|NAME", help="the backup")
         parser.add_argument("--overwrite", action="store_true", help="also when there is something: it is set aside")
 
-    def run(self, backup: str | None, finish: bool, overwrite: bool) -> Result:
-        if finish or backup is None:
-            done = restore.finish()
-        else:
-            done = restore.restore(resolve(backup), overwrite=overwrite)
+    def run(self, backup: str, overwrite: bool) -> Result:
+        done = restore.restore(resolve(backup), overwrite=overwrite)
         lines = [f"Restored {done.backup} of {done.at:%Y-%m-%d %H:%M:%S} UTC: database, raw logs, keys."]
         lines += [f"What was there before is in {place}. Remove it when you need it no more." for place in done.aside]
         try:

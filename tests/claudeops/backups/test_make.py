@@ -18,9 +18,8 @@ from django.db import connection
 
 from claudeops import tasks
 from claudeops.backups import database, files, folder, make
-from claudeops.backups.errors import BackupError
-from claudeops.backups.manifest import DATABASE, KEYS, LOGS, read
-from claudeops.backups.verify import verify
+from claudeops.backups.folder import BackupError
+from claudeops.backups.manifest import DATABASE, KEYS, LOGS, read, verify
 from claudeops.lib import outage
 from claudeops.lib.locks import file_lock
 from sessions_app.runner.ingest import ingest
