@@ -1,7 +1,7 @@
 """Plan a purge, carry it out step by step, and go on behind the last finished step after a crash.
 
-One process at a time has a purge: a conditional UPDATE claims it. Each step may run twice. The texts are kept in the
-row until nothing more is to be searched for; the receipt has none of them.
+One process at a time has a purge: a conditional UPDATE claims it. A step that was interrupted runs again. The texts are
+kept in the row until nothing more is to be searched for; the receipt has none of them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from claudeops.purge import agent_files, columns, files, linked, memory_files
-from claudeops.purge.choice import Choice, Chosen, batches, choose
-from claudeops.purge.errors import PurgeError
-from claudeops.purge.texts import Needles
+from claudeops.purge import columns, files, memory_files, rows
+from claudeops.purge.choice import Choice, Chosen, PurgeError, batches, choose
+from claudeops.purge.needles import Needles
 from claudeops.secret_scan import leftovers
 from memories.lifecycle import forgotten
 from memories.models import Fact, Memory, Transcript
@@ -35,21 +34,6 @@ PLANNED_FOR = timedelta(days=1)
 """How long a plan with a text waits for its confirmation."""
 LEASE = timedelta(minutes=30)
 """A claim older than this is void: each batch renews it, and rewriting a large database takes minutes."""
-STEPS = ("agent_files", "rows", "memory_files", "columns", "files", "copies", "check", "emptied", "free")
-AGAIN = ("agent_files", "memory_files", "columns", "files")
-"""The steps that begin anew when the last search finds a text."""
-WORDS = {
-    "agent_files": "lines of agents' files",
-    "rows": "memories and their rows",
-    "memory_files": "entries of MEMORY.md",
-    "columns": "texts in the database",
-    "files": "files of the data folder",
-    "copies": "backups",
-    "check": "searched once more",
-    "emptied": "the texts themselves",
-    "free": "free pages",
-}
-"""The steps in words, for people."""
 NAMED = 20
 """Files and sessions that a message names at most."""
 
@@ -79,13 +63,14 @@ def plan(choice: Choice) -> Plan:
     """Count what a purge would remove. Writes nothing."""
     chosen = choose(choice)
     needles = chosen.needles()
-    found = columns.held(needles, linked.rows(chosen)) if needles else Counter()
-    found += Counter({"agent files, lines": agent_files.remove(needles, write=False)[0]}) if needles else Counter()
-    if needles and (entries := memory_files.remove(needles, by="", write=False).count):
-        found["MEMORY.md, entries"] += entries
-    in_files = files.scrub(needles, write=False) if needles else files.Files()
+    found = rows.counts(chosen)
+    if needles:
+        found |= columns.held(needles, rows.deleted(chosen))
+        found |= files.scrub(needles, write=False).counts
+        found["agent files, lines"] = memory_files.remove_lines(needles, write=False).count
+        found["MEMORY.md, entries"] = memory_files.remove(needles, by="", write=False).count
     made = _about(chosen, needles)
-    made.places, made.kept = _apart(linked.counts(chosen) | found | in_files.counts)
+    made.places, made.kept = _apart(+found)
     made.examples = needles.examples
     return made
 
@@ -99,7 +84,7 @@ def _about(chosen: Chosen, needles: Needles) -> Plan:
         copies=[path.name for path in files.copies(chosen.since)],
         outside=_outside(chosen, needles),
         elsewhere=sorted({host for _, host, _, _ in sessions if host and host != settings.CLAUDEOPS_HOST}),
-        running=running(chosen),
+        running=sorted(pk for pk, _, _, status in sessions if status == "running"),
         too_short=needles.too_short,
     )
 
@@ -114,17 +99,12 @@ def _sessions_of(chosen: Chosen) -> list[tuple[int, str, str, str]]:
     """Return (id, host, id of the CLI, status) of the sessions that said a memory, or were told one."""
     ids = set(chosen.sessions)
     for batch in batches(chosen.memories):
-        ids.update(pk for pk in Memory.objects.filter(pk__in=batch).values_list("session", flat=True) if pk)
+        ids.update(Memory.objects.filter(pk__in=batch).exclude(session=None).values_list("session", flat=True))
         ids.update(Injected.objects.filter(memory_id__in=batch).values_list("session", flat=True))
-    rows: list[tuple[int, str, str, str]] = []
+    found: list[tuple[int, str, str, str]] = []
     for batch in batches(sorted(ids)):
-        rows += Session.objects.filter(pk__in=batch).values_list("pk", "host", "cli_session_id", "status")
-    return rows
-
-
-def running(chosen: Chosen) -> list[int]:
-    """Return the sessions that run and were told a chosen memory, or said one: their logs still grow."""
-    return sorted(pk for pk, _, _, status in _sessions_of(chosen) if status == "running")
+        found += Session.objects.filter(pk__in=batch).values_list("pk", "host", "cli_session_id", "status")
+    return found
 
 
 def _outside(chosen: Chosen, needles: Needles) -> list[str]:
@@ -153,7 +133,7 @@ def drop_old(at: datetime | None = None) -> int:
 
 
 def choice_of(purge: Purge) -> Choice:
-    return Choice.of({**purge.chosen, **{name: value for name, value in purge.work.items() if name == "query"}})
+    return Choice(**purge.chosen | ({"query": purge.work["query"]} if "query" in purge.work else {}))
 
 
 def count(pk: int) -> None:
@@ -225,7 +205,7 @@ def _ready(choice: Choice, *, backups: bool, force: bool) -> tuple[Chosen, dict[
 
 
 def _begun(purge: Purge, chosen: Chosen, receipt: dict[str, Any]) -> Purge:
-    purge.state, purge.work, purge.receipt = PurgeState.RUNNING, chosen.as_work(), receipt
+    purge.state, purge.work, purge.receipt = PurgeState.RUNNING, asdict(chosen), receipt
     purge.save(update_fields=["state", "work", "receipt"])
     forgotten.forget((needle.text for needle in chosen.needles().all), purge.pk, at=purge.created_at)
     PurgeStep.objects.bulk_create(
@@ -236,10 +216,10 @@ def _begun(purge: Purge, chosen: Chosen, receipt: dict[str, Any]) -> Purge:
 
 def unfinished(host: str = "") -> list[int]:
     """Return the ids of purges that were begun (on `host`, whose files they are about) and are not done."""
-    rows = Purge.objects.filter(state=PurgeState.RUNNING).order_by("pk")
+    begun = Purge.objects.filter(state=PurgeState.RUNNING).order_by("pk")
     if host:
-        rows = rows.filter(receipt__host=host)
-    return list(rows.values_list("pk", flat=True))
+        begun = begun.filter(receipt__host=host)
+    return list(begun.values_list("pk", flat=True))
 
 
 def carry_out(pk: int, *, at: datetime | None = None) -> Purge:
@@ -258,7 +238,7 @@ def carry_out(pk: int, *, at: datetime | None = None) -> Purge:
     begun = time.monotonic()
     try:
         for step in PurgeStep.objects.filter(purge=pk, done_at=None).order_by("position"):
-            RUN[step.name](_Step(step, me))
+            STEPS[step.name][1](_Step(step, me))
             step.done_at = at or timezone.now()
             step.save(update_fields=["done_at"])
         _finish(pk, me, int((time.monotonic() - begun) * 1000), at or timezone.now())
@@ -306,52 +286,51 @@ class _Step:
     def __init__(self, row: PurgeStep, me: str) -> None:
         self.row, self.me = row, me
         self.purge = Purge.objects.get(pk=row.purge_id)
-        self.chosen = Chosen.of_work(self.purge.work)
+        self.chosen = Chosen(**self.purge.work)
         self.needles = self.chosen.needles()
-        self.counts = Counter(row.counts)
 
-    def note(self, cursor: dict[str, Any], counts: Counter[str]) -> None:
-        """Store how far the step is, and what it removed: inside the transaction that removes it. Renews the claim."""
+    def note(self, counts: Counter[str], file: str = "") -> None:
+        """Store what the step removed (at which file), in the transaction that removes it. Renews the claim."""
         until = timezone.now() + LEASE
         if not Purge.objects.filter(pk=self.purge.pk, claimed_by=self.me).update(claimed_until=until):
             raise PurgeError("busy", f"Purge {self.purge.pk} was taken over by another process.")
-        self.counts += counts
-        self.row.cursor, self.row.counts = cursor, dict(self.counts)
+        self.row.counts = dict(Counter(self.row.counts) + counts)
+        self.row.cursor = {"file": file} if file else {}
         self.row.save(update_fields=["cursor", "counts"])
+
+    def tell(self, **facts: Any) -> None:
+        """Put facts into the receipt."""
+        self.purge.receipt |= facts
+        self.purge.save(update_fields=["receipt"])
 
 
 def _agent_files(step: _Step) -> None:
-    count, left = agent_files.remove(step.needles, write=True)
-    step.note({}, Counter({"agent files, lines": count}))
-    _tell(step.purge, files_left=[f"{name}: {why}" for name, why in left.items()])
+    made = memory_files.remove_lines(step.needles, write=True)
+    step.note(Counter({"agent files, lines": made.count}))
+    step.tell(files_left=[f"{name}: {why}" for name, why in made.left.items()])
 
 
 def _rows(step: _Step) -> None:
-    linked.remove(step.chosen, lambda counts: step.note({}, counts))
+    rows.remove(step.chosen, step.note)
 
 
 def _memory_files(step: _Step) -> None:
-    if not step.needles:
-        return
-    made = memory_files.remove(step.needles, by=step.purge.by, write=True)
-    step.note({}, Counter({"MEMORY.md, entries": made.count}))
-    left = [*step.purge.receipt.get("files_left", ()), *(f"{name}: {why}" for name, why in made.left.items())]
-    _tell(step.purge, history=made.history, files_left=list(dict.fromkeys(left)))
+    if step.needles:
+        made = memory_files.remove(step.needles, by=step.purge.by, write=True)
+        step.note(Counter({"MEMORY.md, entries": made.count}))
+        left = [*step.purge.receipt.get("files_left", ()), *(f"{name}: {why}" for name, why in made.left.items())]
+        step.tell(history=made.history, files_left=list(dict.fromkeys(left)))
 
 
 def _columns(step: _Step) -> None:
     if step.needles:
-        columns.scrub(step.needles, write=True, cursor=step.row.cursor, note=step.note)
+        columns.scrub(step.needles, write=True, note=step.note)
 
 
 def _files(step: _Step) -> None:
     if step.needles:
-        files.scrub(
-            step.needles,
-            write=True,
-            first=step.row.cursor.get("file", ""),
-            before=lambda name, counts: step.note({"file": name}, counts),
-        )
+        first = step.row.cursor.get("file", "")
+        files.scrub(step.needles, write=True, first=first, before=lambda name, counts: step.note(counts, name))
 
 
 def _copies(step: _Step) -> None:
@@ -360,9 +339,9 @@ def _copies(step: _Step) -> None:
     if step.purge.receipt.get("backups"):
         for path in found:
             shutil.rmtree(path)
-            step.note({}, Counter({"backups": 1}))
+            step.note(Counter({"backups": 1}))
         found = []
-    _tell(step.purge, copies=[str(path) for path in found])
+    step.tell(copies=[str(path) for path in found])
 
 
 def _check(step: _Step) -> None:
@@ -371,7 +350,7 @@ def _check(step: _Step) -> None:
         return
     found, kept = _apart(columns.held(step.needles))
     in_files = files.scrub(step.needles, write=False)
-    _tell(step.purge, kept=kept)
+    step.tell(kept=kept)
     left = [*found, *in_files.counts, *(f"{name} ({why})" for name, why in in_files.left.items())]
     if left:
         PurgeStep.objects.filter(purge=step.purge, name__in=AGAIN).update(done_at=None, cursor={})
@@ -398,30 +377,26 @@ def _free(step: _Step) -> None:
         raise PurgeError("in_use", problems[0], "Go on: memory purge --resume.")
 
 
-RUN: dict[str, Callable[[_Step], None]] = {
-    "agent_files": _agent_files,
-    "rows": _rows,
-    "memory_files": _memory_files,
-    "columns": _columns,
-    "files": _files,
-    "copies": _copies,
-    "check": _check,
-    "emptied": _emptied,
-    "free": _free,
+STEPS: dict[str, tuple[str, Callable[[_Step], None]]] = {
+    "agent_files": ("lines of agents' files", _agent_files),
+    "rows": ("memories and their rows", _rows),
+    "memory_files": ("entries of MEMORY.md", _memory_files),
+    "columns": ("texts in the database", _columns),
+    "files": ("files of the data folder", _files),
+    "copies": ("backups", _copies),
+    "check": ("searched once more", _check),
+    "emptied": ("the texts themselves", _emptied),
+    "free": ("free pages", _free),
 }
-
-
-def _tell(purge: Purge, **facts: Any) -> None:
-    purge.receipt |= facts
-    purge.save(update_fields=["receipt"])
+"""The steps in their order, each in words for people."""
+AGAIN = ("agent_files", "memory_files", "columns", "files")
+"""The steps that begin anew when the last search finds a text."""
 
 
 def _finish(pk: int, me: str, took_ms: int, at: datetime) -> None:
     with transaction.atomic():
         purge = Purge.objects.select_for_update().get(pk=pk)
-        removed: Counter[str] = Counter()
-        for counts in PurgeStep.objects.filter(purge=pk).values_list("counts", flat=True):
-            removed += Counter(counts)
+        removed = sum((Counter(step.counts) for step in purge.steps.all()), Counter[str]())
         purge.receipt["removed"], _ = _apart(removed)
         purge.save(update_fields=["receipt"])
         mine = Purge.objects.filter(pk=pk, state=PurgeState.RUNNING, claimed_by=me)

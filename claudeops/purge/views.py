@@ -19,9 +19,8 @@ from django_q.tasks import async_task
 from claudeops.lib.detail_page import Band, Figure
 from claudeops.lib.list_page.selection import Selection
 from claudeops.purge import run
-from claudeops.purge.choice import Choice, Chosen, choose
+from claudeops.purge.choice import Choice, Chosen, PurgeError, choose
 from claudeops.purge.describe import EXAMPLES, notes, places_of, plan_notes, texts_of
-from claudeops.purge.errors import PurgeError
 from claudeops.purge.forms import ChoiceForm, ConfirmForm
 from memories.errors import MemoriesError
 from memories.lifecycle import forgotten
@@ -138,7 +137,7 @@ def _state(found: Purge) -> str:
 
 def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
     plan = found.receipt.get("plan")
-    steps = [(run.WORDS.get(step.name, step.name), step.done_at) for step in found.steps.all()]
+    steps = [(run.STEPS[step.name][0], step.done_at) for step in found.steps.all()]
     texts, more_texts = texts_of(_chosen_now(found)) if plan else ([], 0)
     return {
         "purge": found,

@@ -13,7 +13,7 @@ from django.test import Client
 
 from claudeops.lib import outage
 from claudeops.purge import files as purged
-from claudeops.purge.texts import Needles
+from claudeops.purge.needles import Needles
 from claudeops.secret_scan import files as scanned
 from memories.access import tokens
 from memories.models import Memory, Scope

@@ -13,8 +13,7 @@ from django.utils import timezone
 from claudeops.lib.cli import NextAction, Refusal, Result, Verb, current_user, table
 from claudeops.lib.secrets import mask
 from claudeops.purge import describe, run
-from claudeops.purge.choice import Choice, choose
-from claudeops.purge.errors import PurgeError
+from claudeops.purge.choice import Choice, PurgeError, choose
 from memories.injection import ops
 from memories.injection.relevant import Task
 from memories.lifecycle import forgotten

@@ -8,8 +8,7 @@ from django.utils import timezone
 
 from claudeops import tasks
 from claudeops.purge import run as purging
-from claudeops.purge.choice import Choice
-from claudeops.purge.errors import PurgeError
+from claudeops.purge.choice import Choice, PurgeError
 from claudeops.workers.doctor import WARNING, _purges
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState, PurgeStep, Session, Status
@@ -24,19 +23,20 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WORK = "from claudeops.purge.run import carry_out; carry_out({pk})"
 POINTS = [
-    ("call", "claudeops.purge.agent_files", "remove", 1),
-    ("return", "claudeops.purge.linked", "remove", 1),
+    ("call", "claudeops.purge.memory_files", "remove_lines", 1),
+    ("return", "claudeops.purge.run", "note", 5),
+    ("return", "claudeops.purge.rows", "remove", 1),
     ("call", "memories.lifecycle.erase", "erase_all", 1),
     ("return", "memories.lifecycle.erase", "erase_all", 1),
     ("call", "claudeops.purge.memory_files", "remove", 1),
     ("return", "claudeops.purge.memory_files", "remove", 1),
     ("return", "claudeops.purge.run", "note", 3),
-    ("call", "claudeops.purge.columns", "_rewritten", 2),
-    ("return", "claudeops.purge.columns", "_rewritten", 5),
-    ("return", "claudeops.purge.columns", "_rewritten", 9),
+    ("call", "claudeops.purge.columns", "_mark", 2),
+    ("return", "claudeops.purge.columns", "_mark", 5),
+    ("return", "claudeops.purge.columns", "count", 9),
     ("return", "claudeops.purge.columns", "scrub", 1),
-    ("call", "claudeops.purge.texts", "removed_from_line", 4),
-    ("call", "claudeops.purge.files", "refreshed", 1),
+    ("call", "claudeops.purge.needles", "removed_from_line", 4),
+    ("call", "sessions_app.transcripts.files", "digest", 1),
     ("return", "claudeops.purge.files", "scrub", 1),
     ("call", "claudeops.purge.run", "_check", 1),
     ("return", "claudeops.purge.run", "_check", 1),
