@@ -16,7 +16,7 @@ from claudeops.purge.needles import Needles
 from claudeops.secret_scan.columns import AnyField, can_be_masked, change_columns, put
 from memories.lifecycle.lock import writing
 from memories.models import RecallMark
-from sessions_app.models import HookReceipt, InjectionReceipt, Purge, PurgeStep, Session
+from sessions_app.models import HookReceipt, InjectionReceipt, Purge, Session
 
 MARKED = "purged"
 """What stands in place of the SHA-256 of a text that is no longer what it was."""
@@ -27,7 +27,6 @@ HASHES: dict[tuple[type[Model], str], str] = {
 }
 ONLY_TEXT = (RecallMark, Task)
 """Rows that are about a text alone: one with it is deleted. A finished task's arguments and result may hold any."""
-OURS = (Purge, PurgeStep)
 
 Note = Callable[[Counter[str]], None]
 
@@ -58,6 +57,8 @@ def scrub(needles: Needles, *, write: bool, note: Note, without: Sequence[QueryS
             counts[f"{kept}{model._meta.db_table}.{field.column}"] += number
         note(counts)
 
+    if not needles:
+        return
     change_columns(change, count, write=write, rows_of=rows_of, put=_mark)
     # The arguments of a task in the queue are signed, so that none can be changed.
     waiting = [row.pk for row in OrmQ.objects.all() if needles.are_in(plain(row.task))]
@@ -71,7 +72,7 @@ def scrub(needles: Needles, *, write: bool, note: Note, without: Sequence[QueryS
 def _possible(needles: Needles, model: type[Model], fields: list[AnyField]) -> QuerySet[Any]:
     """Return the rows that may hold a text: the database looks for its words, where it has some."""
     rows = model._base_manager.all()
-    if model in OURS:
+    if model is Purge:
         return rows.none()
     wanted = needles.searched_by_words
     if wanted is None or any(isinstance(field, PickledObjectField) for field in fields):

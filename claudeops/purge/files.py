@@ -52,6 +52,8 @@ def scrub(
     their processes still write.
     """
     found, running, top = Files(), running_folders(), data_folder()
+    if not needles:
+        return found
     if first and (top / first).is_file():
         _mark(top / first, needles)
     apart = (*LEFT_OUT, *(path.name for path in top.iterdir() if path.name.startswith(ASIDE)))

@@ -41,7 +41,7 @@ class Files:
 def remove_lines(needles: Needles, *, write: bool) -> Files:
     """Remove the lines of agents' files that state a text; without `write` only count."""
     found = Files()
-    for file in AgentFile.objects.select_related("project").order_by("pk"):
+    for file in AgentFile.objects.select_related("project").order_by("pk") if needles else ():
         if not file.project.path:
             continue
         name = storage.relative_path(file.project, file.agent)
@@ -92,7 +92,7 @@ def without(text: str, needles: Needles) -> tuple[str, int]:
 def remove(needles: Needles, *, by: str, write: bool) -> Files:
     """Commit each file of this host without the texts, in the name of `by`; without `write` only count."""
     found = Files()
-    for row in MemoryFile.objects.select_related("project").order_by("pk"):
+    for row in MemoryFile.objects.select_related("project").order_by("pk") if needles else ():
         name = f"{row} on {row.host}"
         try:
             if write:

@@ -1,25 +1,24 @@
-"""Plan a purge, carry it out step by step, and go on behind the last finished step after a crash.
+"""Plan a purge, and carry it out step by step.
 
-One process at a time has a purge: a conditional UPDATE claims it. A step that was interrupted runs again. The texts are
-kept in the row until nothing more is to be searched for; the receipt has none of them.
+One process at a time carries out a purge. One that was interrupted begins anew: each step finds less then. The texts
+are kept in the row until nothing more is to be searched for; the receipt has none of them.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.locks import single_flight
 from claudeops.purge import columns, files, memory_files, rows
 from claudeops.purge.choice import Choice, Chosen, PurgeError, batches, choose
 from claudeops.purge.needles import Needles
@@ -28,12 +27,11 @@ from memories.lifecycle import forgotten
 from memories.models import Fact, Memory, Transcript
 from memories.recall import keyword_index
 from memories.telemetry.record import record
-from sessions_app.models import Injected, Purge, PurgeState, PurgeStep, Session
+from sessions_app.models import Injected, Purge, PurgeState, Session
 
 PLANNED_FOR = timedelta(days=1)
 """How long a plan with a text waits for its confirmation."""
-LEASE = timedelta(minutes=30)
-"""A claim older than this is void: each batch renews it, and rewriting a large database takes minutes."""
+LOCK_KEY = 0x636C_7075_7267_0000  # any fixed number, to which that of the purge is added; it spells "clpurg"
 NAMED = 20
 """Files and sessions that a message names at most."""
 
@@ -63,12 +61,10 @@ def plan(choice: Choice) -> Plan:
     """Count what a purge would remove. Writes nothing."""
     chosen = choose(choice)
     needles = chosen.needles()
-    found = rows.counts(chosen)
-    if needles:
-        found |= columns.held(needles, rows.deleted(chosen))
-        found |= files.scrub(needles, write=False).counts
-        found["agent files, lines"] = memory_files.remove_lines(needles, write=False).count
-        found["MEMORY.md, entries"] = memory_files.remove(needles, by="", write=False).count
+    found = rows.counts(chosen) | columns.held(needles, rows.deleted(chosen))
+    found |= files.scrub(needles, write=False).counts
+    found["agent files, lines"] = memory_files.remove_lines(needles, write=False).count
+    found["MEMORY.md, entries"] = memory_files.remove(needles, by="", write=False).count
     made = _about(chosen, needles)
     made.places, made.kept = _apart(+found)
     made.examples = needles.examples
@@ -89,7 +85,7 @@ def _about(chosen: Chosen, needles: Needles) -> Plan:
     )
 
 
-def _apart(counts: Counter[str]) -> tuple[dict[str, int], dict[str, int]]:
+def _apart(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """Return (what is removed, what is kept because it is a name)."""
     kept = {name.removeprefix("kept "): count for name, count in sorted(counts.items()) if name.startswith("kept ")}
     return {name: count for name, count in sorted(counts.items()) if not name.startswith("kept ")}, kept
@@ -208,9 +204,6 @@ def _begun(purge: Purge, chosen: Chosen, receipt: dict[str, Any]) -> Purge:
     purge.state, purge.work, purge.receipt = PurgeState.RUNNING, asdict(chosen), receipt
     purge.save(update_fields=["state", "work", "receipt"])
     forgotten.forget((needle.text for needle in chosen.needles().all), purge.pk, at=purge.created_at)
-    PurgeStep.objects.bulk_create(
-        [PurgeStep(purge=purge, name=name, position=place) for place, name in enumerate(STEPS, 1)]
-    )
     return purge
 
 
@@ -223,161 +216,125 @@ def unfinished(host: str = "") -> list[int]:
 
 
 def carry_out(pk: int, *, at: datetime | None = None) -> Purge:
-    """Carry out a purge from its first unfinished step on. Raises PurgeError when another process does, or it cannot.
+    """Carry out a purge, all of it again when it was interrupted. Raises PurgeError when it cannot, or another does.
 
     Not inside a transaction. What keeps it from being done stands in its `problem`, too.
     """
-    me = f"{settings.CLAUDEOPS_HOST}:{os.getpid()}"
-    if not _claim(pk, me, at or timezone.now()):
-        purge = Purge.objects.filter(pk=pk).first()
+    with single_flight(LOCK_KEY + pk, files.data_folder() / f"purge-{pk}.lock") as only:
+        purge = Purge.objects.exclude(state=PurgeState.PLANNED).filter(pk=pk).first()
         if purge is None:
             raise PurgeError("purge_not_found", f"There is no purge {pk}.")
         if purge.state == PurgeState.DONE:
             return purge
-        raise PurgeError("busy", f"Purge {pk} is carried out by another process.", "Wait for it.")
-    begun = time.monotonic()
-    try:
-        for step in PurgeStep.objects.filter(purge=pk, done_at=None).order_by("position"):
-            STEPS[step.name][1](_Step(step, me))
-            step.done_at = at or timezone.now()
-            step.save(update_fields=["done_at"])
-        _finish(pk, me, int((time.monotonic() - begun) * 1000), at or timezone.now())
-    except PurgeError as error:
-        _let_go(pk, me, f"{error} {error.fix}".strip())
-        raise
-    except Exception as error:
-        _let_go(pk, me, f"It was interrupted by {type(error).__name__}.")  # the message may hold a text
-        raise
-    return Purge.objects.get(pk=pk)
+        if not only:
+            raise PurgeError("busy", f"Purge {pk} is carried out by another process.", "Wait for it.")
+        begun = time.monotonic()
+        run = _Run(purge)
+        try:
+            purge.problem = ""
+            purge.save(update_fields=["problem"])
+            run.tell(steps={} if purge.work else purge.receipt["steps"])
+            for name, (_, step) in STEPS.items():
+                if purge.work or name == "free":  # what follows the emptying needs no text
+                    step(run)
+                    run.tell(steps={**purge.receipt["steps"], name: (at or timezone.now()).isoformat()})
+            _finish(purge, int((time.monotonic() - begun) * 1000), at or timezone.now())
+        except Exception as error:
+            problem = f"It was interrupted by {type(error).__name__}."  # its message may hold a text
+            if isinstance(error, PurgeError):
+                problem = f"{error} {error.fix}".strip()
+            Purge.objects.filter(pk=pk).update(problem=problem[:500])
+            raise
+    (files.data_folder() / f"purge-{pk}.lock").unlink(missing_ok=True)
+    return purge
 
 
-def _claim(pk: int, me: str, at: datetime) -> bool:
-    row = Purge.objects.filter(pk=pk, state=PurgeState.RUNNING).values_list("claimed_by", flat=True).first()
-    if row is None:
-        return False
-    free = Q(claimed_until=None) | Q(claimed_until__lt=at)
-    if row and _is_dead(row):
-        free |= Q(claimed_by=row)
-    mine = Purge.objects.filter(free, pk=pk, state=PurgeState.RUNNING)
-    return bool(mine.update(claimed_by=me, claimed_until=at + LEASE, problem=""))
+class _Run:
+    """A purge that is carried out, and its texts."""
 
-
-def _is_dead(claimed_by: str) -> bool:
-    """Whether the claim is of a process of this host that is gone."""
-    host, _, pid = claimed_by.rpartition(":")
-    if host != settings.CLAUDEOPS_HOST or not pid.isdecimal():
-        return False
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return False
-
-
-def _let_go(pk: int, me: str, problem: str) -> None:
-    Purge.objects.filter(pk=pk, claimed_by=me).update(claimed_by="", claimed_until=None, problem=problem[:500])
-
-
-class _Step:
-    """One step that runs: its purge, its texts, and where it is."""
-
-    def __init__(self, row: PurgeStep, me: str) -> None:
-        self.row, self.me = row, me
-        self.purge = Purge.objects.get(pk=row.purge_id)
-        self.chosen = Chosen(**self.purge.work)
+    def __init__(self, purge: Purge) -> None:
+        self.purge = purge
+        self.chosen = Chosen(**purge.work)
         self.needles = self.chosen.needles()
-
-    def note(self, counts: Counter[str], file: str = "") -> None:
-        """Store what the step removed (at which file), in the transaction that removes it. Renews the claim."""
-        until = timezone.now() + LEASE
-        if not Purge.objects.filter(pk=self.purge.pk, claimed_by=self.me).update(claimed_until=until):
-            raise PurgeError("busy", f"Purge {self.purge.pk} was taken over by another process.")
-        self.row.counts = dict(Counter(self.row.counts) + counts)
-        self.row.cursor = {"file": file} if file else {}
-        self.row.save(update_fields=["cursor", "counts"])
 
     def tell(self, **facts: Any) -> None:
         """Put facts into the receipt."""
         self.purge.receipt |= facts
         self.purge.save(update_fields=["receipt"])
 
-
-def _agent_files(step: _Step) -> None:
-    made = memory_files.remove_lines(step.needles, write=True)
-    step.note(Counter({"agent files, lines": made.count}))
-    step.tell(files_left=[f"{name}: {why}" for name, why in made.left.items()])
-
-
-def _rows(step: _Step) -> None:
-    rows.remove(step.chosen, step.note)
+    def note(self, counts: Counter[str], file: str = "") -> None:
+        """Put into the receipt what was removed (from which file), in the transaction that removes it."""
+        removed = Counter(self.purge.receipt.get("removed", {})) + Counter(_apart(counts)[0])
+        self.tell(removed=dict(removed), file=file)
 
 
-def _memory_files(step: _Step) -> None:
-    if step.needles:
-        made = memory_files.remove(step.needles, by=step.purge.by, write=True)
-        step.note(Counter({"MEMORY.md, entries": made.count}))
-        left = [*step.purge.receipt.get("files_left", ()), *(f"{name}: {why}" for name, why in made.left.items())]
-        step.tell(history=made.history, files_left=list(dict.fromkeys(left)))
+def _agent_files(run: _Run) -> None:
+    made = memory_files.remove_lines(run.needles, write=True)
+    run.note(Counter({"agent files, lines": made.count}))
+    run.tell(files_left=[f"{name}: {why}" for name, why in made.left.items()])
 
 
-def _columns(step: _Step) -> None:
-    if step.needles:
-        columns.scrub(step.needles, write=True, note=step.note)
+def _rows(run: _Run) -> None:
+    rows.remove(run.chosen, run.note)
 
 
-def _files(step: _Step) -> None:
-    if step.needles:
-        first = step.row.cursor.get("file", "")
-        files.scrub(step.needles, write=True, first=first, before=lambda name, counts: step.note(counts, name))
+def _memory_files(run: _Run) -> None:
+    made = memory_files.remove(run.needles, by=run.purge.by, write=True)
+    run.note(Counter({"MEMORY.md, entries": made.count}))
+    left = [f"{name}: {why}" for name, why in made.left.items()]
+    run.tell(history=made.history, files_left=[*run.purge.receipt["files_left"], *left])
 
 
-def _copies(step: _Step) -> None:
+def _columns(run: _Run) -> None:
+    columns.scrub(run.needles, write=True, note=run.note)
+
+
+def _files(run: _Run) -> None:
+    first = run.purge.receipt.get("file", "")
+    files.scrub(run.needles, write=True, first=first, before=lambda name, counts: run.note(counts, name))
+
+
+def _copies(run: _Run) -> None:
     """Remove the backups, or name them in the receipt."""
-    found = files.copies(step.chosen.since)
-    if step.purge.receipt.get("backups"):
+    found = files.copies(run.chosen.since)
+    if run.purge.receipt["backups"]:
         for path in found:
             shutil.rmtree(path)
-            step.note(Counter({"backups": 1}))
+            run.note(Counter({"backups": 1}))
         found = []
-    step.tell(copies=[str(path) for path in found])
+    run.tell(copies=[str(path) for path in found])
 
 
-def _check(step: _Step) -> None:
-    """Search everything once more. Raises PurgeError, and lets the search begin anew, when a text is left."""
-    if not step.needles:
-        return
-    found, kept = _apart(columns.held(step.needles))
-    in_files = files.scrub(step.needles, write=False)
-    step.tell(kept=kept)
+def _check(run: _Run) -> None:
+    """Search everything once more. Raises PurgeError when a text is left."""
+    found, kept = _apart(columns.held(run.needles))
+    in_files = files.scrub(run.needles, write=False)
+    run.tell(kept=kept)
     left = [*found, *in_files.counts, *(f"{name} ({why})" for name, why in in_files.left.items())]
     if left:
-        PurgeStep.objects.filter(purge=step.purge, name__in=AGAIN).update(done_at=None, cursor={})
         named = ", ".join(left[:NAMED])
         raise PurgeError("left", f"Texts are left, or were written again: {named}.", "Go on: memory purge --resume.")
 
 
-def _emptied(step: _Step) -> None:
-    """Forget the texts, also those of plans that nobody confirmed yet; what follows needs none."""
+def _emptied(run: _Run) -> None:
+    """Forget the texts, also those of plans that nobody confirmed yet."""
     planned = Purge.objects.filter(state=PurgeState.PLANNED).exclude(work={})
-    same = [purge.pk for purge in planned if step.needles.are_in(purge.work)]
-    Purge.objects.filter(pk__in=same).delete()
-    Purge.objects.filter(pk=step.purge.pk).update(work={})
-    Purge.objects.filter(pk=step.purge.pk).exclude(problem="").update(problem="")
+    Purge.objects.filter(pk__in=[purge.pk for purge in planned if run.needles.are_in(purge.work)]).delete()
+    run.purge.work = {}
+    run.purge.save(update_fields=["work"])
 
 
-def _free(step: _Step) -> None:
+def _free(run: _Run) -> None:
     """Bring the indexes in step, and rewrite free pages, so that no byte of a deleted row is left in SQLite's files."""
     keyword_index.catch_up()
-    if step.purge.receipt.get("memories"):
+    if run.purge.receipt.get("memories"):
         for path in (files.data_folder() / "vectors").glob("*.bits"):  # made anew from the vectors that are left
             path.unlink(missing_ok=True)
     if problems := leftovers.remove():
         raise PurgeError("in_use", problems[0], "Go on: memory purge --resume.")
 
 
-STEPS: dict[str, tuple[str, Callable[[_Step], None]]] = {
+STEPS: dict[str, tuple[str, Callable[[_Run], None]]] = {
     "agent_files": ("lines of agents' files", _agent_files),
     "rows": ("memories and their rows", _rows),
     "memory_files": ("entries of MEMORY.md", _memory_files),
@@ -388,26 +345,22 @@ STEPS: dict[str, tuple[str, Callable[[_Step], None]]] = {
     "emptied": ("the texts themselves", _emptied),
     "free": ("free pages", _free),
 }
-"""The steps in their order, each in words for people."""
-AGAIN = ("agent_files", "memory_files", "columns", "files")
-"""The steps that begin anew when the last search finds a text."""
+"""The steps in their order, each in words for people. Each may run again."""
 
 
-def _finish(pk: int, me: str, took_ms: int, at: datetime) -> None:
+def _finish(purge: Purge, took_ms: int, at: datetime) -> None:
+    purge.state, purge.done_at = PurgeState.DONE, at
+    purge.receipt.pop("file", None)
+    removed = purge.receipt["removed"] = _apart(purge.receipt.get("removed", {}))[0]
     with transaction.atomic():
-        purge = Purge.objects.select_for_update().get(pk=pk)
-        removed = sum((Counter(step.counts) for step in purge.steps.all()), Counter[str]())
-        purge.receipt["removed"], _ = _apart(removed)
-        purge.save(update_fields=["receipt"])
-        mine = Purge.objects.filter(pk=pk, state=PurgeState.RUNNING, claimed_by=me)
-        if mine.update(state=PurgeState.DONE, done_at=at, claimed_by="", claimed_until=None, problem="", work={}):
-            record(
-                "memory.purge.completed",
-                component="purge",
-                source="claudeops",
-                key=f"purge:{pk}",
-                duration_ms=took_ms,
-                at=at,
-                memories=purge.receipt.get("memories", 0),
-                removed=removed.total(),
-            )
+        purge.save(update_fields=["state", "done_at", "receipt"])
+        record(
+            "memory.purge.completed",
+            component="purge",
+            source="claudeops",
+            key=f"purge:{purge.pk}",
+            duration_ms=took_ms,
+            at=at,
+            memories=purge.receipt.get("memories", 0),
+            removed=sum(removed.values()),
+        )

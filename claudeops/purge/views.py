@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -130,14 +131,14 @@ def _expected(found: Purge) -> int:
 
 
 def _state(found: Purge) -> str:
-    steps = list(found.steps.filter(done_at=None).values_list("name", flat=True)[:1])
-    told = f"{found.state}|{found.problem}|{bool(found.claimed_by)}|{steps}|{'plan' in found.receipt}"
+    told = f"{found.state}|{found.problem}|{list(found.receipt.get('steps', {}))}|{'plan' in found.receipt}"
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
     plan = found.receipt.get("plan")
-    steps = [(run.STEPS[step.name][0], step.done_at) for step in found.steps.all()]
+    done = found.receipt.get("steps", {})
+    steps = [(words, done.get(name) and datetime.fromisoformat(done[name])) for name, (words, _) in run.STEPS.items()]
     texts, more_texts = texts_of(_chosen_now(found)) if plan else ([], 0)
     return {
         "purge": found,
@@ -151,7 +152,7 @@ def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
         "examples": found.work.get("examples") if plan else None,
         "examples_words": EXAMPLES,
         "notes": plan_notes(run.Plan(**plan)) if plan else notes(found),
-        "steps": steps,
+        "steps": steps if found.state != PurgeState.PLANNED else [],
         "chosen": chosen_words(found),
         "seen": _state(found),
         "refused": ForgottenText.objects.filter(purge=found.pk, allowed_at=None).aggregate(

@@ -7,7 +7,7 @@ from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
 from sessions_app.models.hook import HookHeard, HookReceipt, TranscriptFolder
 from sessions_app.models.known_record import KnownRecord
-from sessions_app.models.purge import Purge, PurgeState, PurgeStep
+from sessions_app.models.purge import Purge, PurgeState
 from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
 from sessions_app.models.session import OPEN_STATUSES, TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger
 
@@ -34,7 +34,6 @@ __all__ = [
     "Outcome",
     "Purge",
     "PurgeState",
-    "PurgeStep",
     "Remediation",
     "Runner",
     "ScheduleKind",

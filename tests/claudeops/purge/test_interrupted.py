@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 from django.db import connection
 from django.utils import timezone
 
 from claudeops import tasks
+from claudeops.lib.locks import file_lock
 from claudeops.purge import run as purging
 from claudeops.purge.choice import Choice, PurgeError
 from claudeops.workers.doctor import WARNING, _purges
 from memories.models import Memory
-from sessions_app.models import Purge, PurgeState, PurgeStep, Session, Status
+from sessions_app.models import Purge, PurgeState, Session, Status
 from sessions_app.runner.launch import folder_of
-from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
+from tests.claudeops.purge.house import OTHER, TEXT, data_folder, furnish, places_of
 from tests.support.commands import document, run
-from tests.support.factories import MemoryFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 from tests.support.processes import killed
 from tests.support.thorough import one_of
 
@@ -63,11 +66,27 @@ def test_a_purge_that_is_killed_goes_on(event, module, function, nth):
     assert not list(_purges(timezone.now()))
 
 
+@contextmanager
+def other_connection(pk):
+    """Hold the lock of a purge on PostgreSQL, as another process does."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [purging.LOCK_KEY + pk])
+        yield
+    other.close()
+
+
 def test_two_at_once_carry_it_out_once():
     memory = furnish()
     purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
-    Purge.objects.update(claimed_by="elsewhere:1", claimed_until=timezone.now() + purging.LEASE)
-    with pytest.raises(PurgeError) as refused:
+    with (
+        file_lock(data_folder() / f"purge-{purge.pk}.lock"),
+        other_connection(purge.pk),
+        pytest.raises(PurgeError) as refused,
+    ):
         purging.carry_out(purge.pk)
     assert refused.value.code == "busy" and Memory.objects.filter(pk=memory.pk).exists()
 
@@ -96,7 +115,7 @@ def test_a_plan_that_is_confirmed_meanwhile_is_neither_counted_nor_confirmed_aga
     )
     with pytest.raises(PurgeError, match="confirmed or dropped already"):
         purging.confirm(planned.pk, by="bob")
-    assert PurgeStep.objects.filter(purge=planned).count() == len(purging.STEPS)
+    assert Purge.objects.get(pk=planned.pk).by == "ann"
 
 
 def test_a_session_that_runs_and_knows_it_keeps_the_purge_from_being_done():
@@ -118,10 +137,11 @@ def test_a_session_that_runs_and_knows_it_keeps_the_purge_from_being_done():
 def test_what_is_written_again_before_the_end_is_found(monkeypatch):
     memory = furnish()
     purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
-    PurgeStep.objects.filter(position__lte=5).update(done_at=timezone.now())
-    done = Purge.objects.create(by="ann", state=PurgeState.DONE)
-    PurgeStep.objects.create(purge=done, name=purging.AGAIN[0], position=1, done_at=timezone.now())
-    with pytest.raises(PurgeError, match=r"Texts are left"):
+    words, real = purging.STEPS["copies"]
+    again = (words, lambda run: (real(run), SessionFactory(summary=TEXT)))
+    monkeypatch.setitem(purging.STEPS, "copies", again)
+    with pytest.raises(PurgeError, match=r"Texts are left, or were written again: sessions.summary"):
         purging.carry_out(purge.pk)
-    assert not done.steps.filter(done_at=None).exists()
+    monkeypatch.undo()
+    assert "copies" in Purge.objects.get().receipt["steps"] and "check" not in Purge.objects.get().receipt["steps"]
     assert run("memory", "purge", "--resume")[0] == 0

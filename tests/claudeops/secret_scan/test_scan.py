@@ -171,8 +171,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "sessions_app.HookHeard": {"event", "installation"},
         "sessions_app.HookReceipt": {"agent", "cli_session_id", "event", "part", "sha256"},
         "sessions_app.InjectionReceipt": {"sha256", "counts"},
-        "sessions_app.Purge": {"by", "chosen", "claimed_by", "receipt"},
-        "sessions_app.PurgeStep": {"counts", "cursor", "name"},
+        "sessions_app.Purge": {"by", "chosen", "receipt"},
         "sessions_app.ServiceCheck": {"service"},
         "sessions_app.Session": {
             *(
