@@ -10,7 +10,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,10 +21,9 @@ from django.utils import timezone
 from claudeops.lib.locks import single_flight
 from claudeops.purge import columns, files, memory_files, rows
 from claudeops.purge.choice import Choice, Chosen, PurgeError, batches, choose
-from claudeops.purge.needles import Needles
 from claudeops.secret_scan import leftovers
 from memories.lifecycle import forgotten
-from memories.models import Fact, Memory, Transcript
+from memories.models import Memory, Transcript
 from memories.recall import keyword_index
 from memories.telemetry.record import record
 from sessions_app.models import Injected, Purge, PurgeState, Session
@@ -36,83 +35,53 @@ NAMED = 20
 """Files and sessions that a message names at most."""
 
 
-@dataclass(slots=True)
-class Plan:
-    """What a purge would remove: `places` counts by table, "table.column" or kind of file.
+def plan(choice: Choice) -> dict[str, Any]:
+    """Count what a purge would remove. Writes nothing.
 
-    `copies` are backups that may hold the texts, `outside` files that are a person's, `elsewhere` other hosts whose
-    sessions' logs may hold them, `running` sessions that may write them again, `too_short` the texts that are not
-    looked for, `kept` what stands in names and keys, `examples` where a short text stands, as in Needles.
+    Beside what `_about` says: `places` counts by table, "table.column" or kind of file, `kept` what stands in names and
+    keys, `examples` are where a short text stands, as in Needles.
     """
-
-    memories: int = 0
-    texts: int = 0
-    places: dict[str, int] = field(default_factory=dict)
-    kept: dict[str, int] = field(default_factory=dict)
-    copies: list[str] = field(default_factory=list)
-    outside: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
-    running: list[int] = field(default_factory=list)
-    too_short: int = 0
-    examples: list[str] = field(default_factory=list)
-
-
-def plan(choice: Choice) -> Plan:
-    """Count what a purge would remove. Writes nothing."""
     chosen = choose(choice)
     needles = chosen.needles()
     found = rows.counts(chosen) | columns.held(needles, rows.deleted(chosen))
     found |= files.scrub(needles, write=False).counts
     found["agent files, lines"] = memory_files.remove_lines(needles, write=False).count
     found["MEMORY.md, entries"] = memory_files.remove(needles, by="", write=False).count
-    made = _about(chosen, needles)
-    made.places, made.kept = _apart(+found)
-    made.examples = needles.examples
-    return made
+    places, kept = _apart(+found)
+    return {**_about(chosen), "places": places, "kept": kept, "examples": needles.examples}
 
 
-def _about(chosen: Chosen, needles: Needles) -> Plan:
-    """Return a plan without counts."""
-    sessions = _sessions_of(chosen)
-    return Plan(
-        memories=len(chosen.memories),
-        texts=len(needles.all),
-        copies=[path.name for path in files.copies(chosen.since)],
-        outside=_outside(chosen, needles),
-        elsewhere=sorted({host for _, host, _, _ in sessions if host and host != settings.CLAUDEOPS_HOST}),
-        running=sorted(pk for pk, _, _, status in sessions if status == "running"),
-        too_short=needles.too_short,
-    )
+def _about(chosen: Chosen) -> dict[str, Any]:
+    """Return how many `memories` and `texts` go, and how many are `too_short` to be looked for.
+
+    `copies` are backups that may hold the texts, `outside` files that are a person's, `elsewhere` other hosts whose
+    sessions' logs may hold them, `running` sessions that may write them again.
+    """
+    needles, host = chosen.needles(), settings.CLAUDEOPS_HOST
+    ids, transcripts = set(chosen.sessions), Transcript.objects.filter(host=host)
+    paths = set(transcripts.filter(session__in=chosen.sessions).values_list("path", flat=True))
+    for batch in batches(chosen.memories):
+        ids.update(Memory.objects.filter(pk__in=batch).exclude(session=None).values_list("session", flat=True))
+        ids.update(Injected.objects.filter(memory_id__in=batch).values_list("session", flat=True))
+        paths.update(transcripts.filter(segments__facts__memory__in=batch).values_list("path", flat=True))
+    sessions: list[tuple[int, str, str, str]] = []
+    for batch in batches(sorted(ids)):
+        sessions += Session.objects.filter(pk__in=batch).values_list("pk", "host", "cli_session_id", "status")
+    return {
+        "memories": len(chosen.memories),
+        "texts": len(needles.all),
+        "copies": [path.name for path in files.copies(chosen.since)],
+        "outside": files.outside(paths, (name for _, _, name, _ in sessions if name), needles),
+        "elsewhere": sorted({one for _, one, _, _ in sessions if one and one != host}),
+        "running": sorted(pk for pk, _, _, status in sessions if status == "running"),
+        "too_short": needles.too_short,
+    }
 
 
 def _apart(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """Return (what is removed, what is kept because it is a name)."""
     kept = {name.removeprefix("kept "): count for name, count in sorted(counts.items()) if name.startswith("kept ")}
     return {name: count for name, count in sorted(counts.items()) if not name.startswith("kept ")}, kept
-
-
-def _sessions_of(chosen: Chosen) -> list[tuple[int, str, str, str]]:
-    """Return (id, host, id of the CLI, status) of the sessions that said a memory, or were told one."""
-    ids = set(chosen.sessions)
-    for batch in batches(chosen.memories):
-        ids.update(Memory.objects.filter(pk__in=batch).exclude(session=None).values_list("session", flat=True))
-        ids.update(Injected.objects.filter(memory_id__in=batch).values_list("session", flat=True))
-    found: list[tuple[int, str, str, str]] = []
-    for batch in batches(sorted(ids)):
-        found += Session.objects.filter(pk__in=batch).values_list("pk", "host", "cli_session_id", "status")
-    return found
-
-
-def _outside(chosen: Chosen, needles: Needles) -> list[str]:
-    if not needles:
-        return []
-    paths: set[str] = set()
-    for batch in batches(chosen.memories):
-        facts = Fact.objects.filter(memory__in=batch, segment__transcript__host=settings.CLAUDEOPS_HOST)
-        paths.update(facts.values_list("segment__transcript__path", flat=True))
-    here = Transcript.objects.filter(host=settings.CLAUDEOPS_HOST)
-    paths.update(here.filter(session__in=chosen.sessions).values_list("path", flat=True))
-    return files.outside(paths, (name for _, _, name, _ in _sessions_of(chosen) if name), needles)
 
 
 def ask(choice: Choice, *, by: str, at: datetime | None = None) -> Purge:
@@ -138,7 +107,7 @@ def count(pk: int) -> None:
     if purge is None or "plan" in purge.receipt:
         return
     try:
-        made = asdict(plan(choice_of(purge)))
+        made = plan(choice_of(purge))
     except PurgeError as error:
         Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(problem=f"{error} {error.fix}".strip()[:500])
         return
@@ -153,58 +122,41 @@ def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False
     `backups`: also remove the backups that may hold the texts. `force`: although such a session runs; what it still
     writes keeps the purge from being done.
     """
-    chosen, receipt = _ready(choice, backups=backups, force=force)
     with transaction.atomic():
-        purge = Purge.objects.create(by=by[:150], chosen=choice.without_text(), created_at=at or timezone.now())
-        return _begun(purge, chosen, receipt)
+        return confirm(ask(choice, by=by, at=at).pk, by=by, backups=backups, force=force)
 
 
 def confirm(pk: int, *, by: str, backups: bool = False, force: bool = False) -> Purge:
     """Have a planned purge carried out, as `begin` does. Raises PurgeError when it is planned no more."""
-    purge = Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).first()
+    planned = Purge.objects.filter(pk=pk, state=PurgeState.PLANNED)
+    purge, gone = planned.first(), PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")
     if purge is None:
-        raise PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")
-    chosen, receipt = _ready(choice_of(purge), backups=backups, force=force)
-    with transaction.atomic():
-        if not Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(by=by[:150], problem=""):
-            raise PurgeError("confirmed", f"Purge {pk} was confirmed or dropped already.")
-        return _begun(purge, chosen, receipt)
-
-
-def drop(pk: int) -> bool:
-    """Forget a planned purge; False when it is planned no more."""
-    return bool(Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).delete()[0])
-
-
-def _ready(choice: Choice, *, backups: bool, force: bool) -> tuple[Chosen, dict[str, Any]]:
-    """Return what is to be forgotten, and the beginning of the receipt."""
-    chosen = choose(choice)
+        raise gone
+    chosen = choose(choice_of(purge))
     if not (chosen.memories or chosen.sessions or chosen.texts or chosen.person):
         raise PurgeError("nothing", "Nothing is chosen: there is no such memory.")
-    about = _about(chosen, chosen.needles())
-    if about.running and not force:
-        named = ", ".join(map(str, about.running[:NAMED]))
+    about = _about(chosen)
+    if about["running"] and not force:
+        named = ", ".join(map(str, about["running"][:NAMED]))
         raise PurgeError(
             "running",
             f"Sessions run that know it, and would write it again: {named}.",
             "Wait for their end, stop them with manage.py session stop, or add --force.",
         )
-    return chosen, {
-        "memories": about.memories,
-        "texts": about.texts,
-        "outside": about.outside,
-        "elsewhere": about.elsewhere,
-        "too_short": about.too_short,
-        "backups": backups,
-        "host": settings.CLAUDEOPS_HOST,
-    }
-
-
-def _begun(purge: Purge, chosen: Chosen, receipt: dict[str, Any]) -> Purge:
-    purge.state, purge.work, purge.receipt = PurgeState.RUNNING, asdict(chosen), receipt
-    purge.save(update_fields=["state", "work", "receipt"])
-    forgotten.forget((needle.text for needle in chosen.needles().all), purge.pk, at=purge.created_at)
+    receipt = {name: about[name] for name in ("memories", "texts", "outside", "elsewhere", "too_short")}
+    receipt |= {"backups": backups, "host": settings.CLAUDEOPS_HOST}
+    with transaction.atomic():
+        begun = {"state": PurgeState.RUNNING, "work": asdict(chosen), "receipt": receipt}
+        if not planned.update(by=by[:150], problem="", **begun):
+            raise gone
+        forgotten.forget((needle.text for needle in chosen.needles().all), pk, at=purge.created_at)
+    purge.refresh_from_db()
     return purge
+
+
+def drop(pk: int) -> bool:
+    """Forget a planned purge; False when it is planned no more."""
+    return bool(Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).delete()[0])
 
 
 def unfinished(host: str = "") -> list[int]:

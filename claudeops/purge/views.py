@@ -21,7 +21,7 @@ from claudeops.lib.detail_page import Band, Figure
 from claudeops.lib.list_page.selection import Selection
 from claudeops.purge import run
 from claudeops.purge.choice import Choice, Chosen, PurgeError, choose
-from claudeops.purge.describe import EXAMPLES, notes, places_of, plan_notes, texts_of
+from claudeops.purge.describe import EXAMPLES, notes, places_of, texts_of
 from claudeops.purge.forms import ChoiceForm, ConfirmForm
 from memories.errors import MemoriesError
 from memories.lifecycle import forgotten
@@ -151,7 +151,7 @@ def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
         "more_texts": more_texts,
         "examples": found.work.get("examples") if plan else None,
         "examples_words": EXAMPLES,
-        "notes": plan_notes(run.Plan(**plan)) if plan else notes(found),
+        "notes": notes(plan or found.receipt),
         "steps": steps if found.state != PurgeState.PLANNED else [],
         "chosen": chosen_words(found),
         "seen": _state(found),

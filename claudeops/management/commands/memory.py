@@ -163,7 +163,7 @@ class Command(MemoryCommand):
         if not yes:
             planned = run.plan(choice)
             about = choose(choice)
-            data = {"purged": False, "plan": asdict(planned), "texts": about.texts}
+            data = {"purged": False, "plan": planned, "texts": about.texts}
             return Result(data, describe.plan_text(planned, about))
         purge = run.begin(choice, by=by or current_user(), backups=backups, force=force)
         return self._carried_out([purge.pk])

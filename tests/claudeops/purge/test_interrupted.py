@@ -92,7 +92,7 @@ def test_two_at_once_carry_it_out_once():
 
 
 def test_a_plan_that_is_confirmed_meanwhile_is_neither_counted_nor_confirmed_again(monkeypatch):
-    real_plan, real_ready = purging.plan, purging._ready
+    real_plan, real_about = purging.plan, purging._about
 
     def confirm_first(pk, problem):
         monkeypatch.undo()
@@ -110,9 +110,7 @@ def test_a_plan_that_is_confirmed_meanwhile_is_neither_counted_nor_confirmed_aga
         planned.refresh_from_db()
         assert ("plan" in planned.receipt, planned.problem, planned.by) == (False, "", "ann"), problem
     planned = purging.ask(Choice(ids=(memory.pk,)), by="bob")
-    monkeypatch.setattr(
-        purging, "_ready", lambda choice, **asked: (confirm_first(planned.pk, ""), real_ready(choice, **asked))[1]
-    )
+    monkeypatch.setattr(purging, "_about", lambda chosen: (confirm_first(planned.pk, ""), real_about(chosen))[1])
     with pytest.raises(PurgeError, match="confirmed or dropped already"):
         purging.confirm(planned.pk, by="bob")
     assert Purge.objects.get(pk=planned.pk).by == "ann"
