@@ -8,6 +8,7 @@ from django import forms
 
 from claudeops.lib.list_page.selection import BIGGEST_ID
 from claudeops.purge.choice import Choice
+from sessions_app.models import Purge
 
 
 class ChoiceForm(forms.Form):
@@ -48,9 +49,9 @@ class ConfirmForm(forms.Form):
     backups = forms.BooleanField(required=False, label="Also remove these backups")
     force = forms.BooleanField(required=False, label="Although these sessions run")
 
-    def __init__(self, expected: int, data: Any = None) -> None:
+    def __init__(self, purge: Purge, data: Any = None) -> None:
         super().__init__(data)
-        self.expected = expected
+        self.expected = purge.receipt.get("plan", {}).get("memories", 0)
 
     def clean_number(self) -> int:
         number = int(self.cleaned_data["number"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -44,18 +45,19 @@ MOST = 20_000
 @permission_required(PERMISSION, raise_exception=True)
 def purges(request: HttpRequest) -> HttpResponse:
     """List the purges; POST plans one, for the filters of the form or a selection of memories."""
-    if request.method != "POST":
-        return _list(request, ChoiceForm())
-    form, selection = ChoiceForm(request.POST), Selection(request.POST)
-    if not (form.is_valid() and selection.is_valid()):
-        return _list(request, form, status=422)
-    try:
-        planned = run.ask(_chosen(request, form, selection), by=actor(request))
-    except (PurgeError, MemoriesError) as error:
-        form.add_error(None, f"{error} {error.fix}".strip())
-        return _list(request, form, status=422)
-    async_task("claudeops.tasks.count_purge", planned.pk, cluster=DEFAULT, timeout=TIMEOUT)
-    return moved(request, reverse("purge", args=[planned.pk]), "Nothing is removed yet.", level=messages.INFO)
+    is_asked = request.method == "POST"
+    form, selection = ChoiceForm(request.POST if is_asked else None), Selection(request.POST)
+    if is_asked and form.is_valid() and selection.is_valid():
+        try:
+            planned = run.ask(_chosen(request, form, selection), by=actor(request))
+        except (PurgeError, MemoriesError) as error:
+            form.add_error(None, f"{error} {error.fix}".strip())
+        else:
+            async_task("claudeops.tasks.count_purge", planned.pk, cluster=DEFAULT, timeout=TIMEOUT)
+            return moved(request, reverse("purge", args=[planned.pk]), "Nothing is removed yet.", level=messages.INFO)
+    rows = Purge.objects.defer("work").order_by("-created_at", "-id")
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    return render(request, "purges/list.html", {"form": form, "page": page}, status=422 if is_asked else 200)
 
 
 def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Choice:
@@ -68,31 +70,23 @@ def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Cho
     return Choice(ids=tuple(sorted(set(ids)))) if ids else form.choice()
 
 
-def _list(request: HttpRequest, form: ChoiceForm, *, status: int = 200) -> HttpResponse:
-    rows = Purge.objects.defer("work").order_by("-created_at", "-id")
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    return render(request, "purges/list.html", {"form": form, "page": page}, status=status)
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @permission_required(PERMISSION, raise_exception=True)
 def purge(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what would be removed, or the receipt; POST with the number of memories carries it out."""
     found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
-    form = ConfirmForm(_expected(found), request.POST if request.method == "POST" else None)
-    if request.method != "POST":
-        return render(request, "purges/purge.html", _context(found, form))
-    if form.is_valid():
-        asked = {name: form.cleaned_data[name] for name in ("backups", "force")}
+    is_asked = request.method == "POST"
+    form = ConfirmForm(found, request.POST if is_asked else None)
+    if is_asked and form.is_valid():
         try:
-            run.confirm(pk, by=actor(request), **asked)
+            run.confirm(pk, by=actor(request), backups=form.cleaned_data["backups"], force=form.cleaned_data["force"])
         except PurgeError as error:
             form.add_error(None, f"{error} {error.fix}".strip())
         else:
             async_task("claudeops.tasks.purge", pk, cluster=DEFAULT, timeout=TIMEOUT)
             return moved(request, reverse("purge", args=[pk]), f"Purge {pk} is being carried out.")
-    return render(request, "purges/purge.html", _context(found, form), status=422)
+    return render(request, "purges/purge.html", _context(found, form), status=422 if is_asked else 200)
 
 
 @require_safe
@@ -103,7 +97,7 @@ def live(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
     if request.GET.get("seen", "") == _state(found):
         return HttpResponse(status=204)
-    return render(request, "purges/_changed.html", _context(found, ConfirmForm(_expected(found))))
+    return render(request, "purges/_changed.html", _context(found, ConfirmForm(found)))
 
 
 @require_POST
@@ -126,10 +120,6 @@ def allow(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, reverse("purge", args=[pk]), "This text is not refused.", level=messages.WARNING)
 
 
-def _expected(found: Purge) -> int:
-    return int(found.receipt.get("plan", {}).get("memories", 0))
-
-
 def _state(found: Purge) -> str:
     told = f"{found.state}|{found.problem}|{list(found.receipt.get('steps', {}))}|{'plan' in found.receipt}"
     return hashlib.sha256(told.encode()).hexdigest()[:16]
@@ -139,7 +129,10 @@ def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
     plan = found.receipt.get("plan")
     done = found.receipt.get("steps", {})
     steps = [(words, done.get(name) and datetime.fromisoformat(done[name])) for name, (words, _) in run.STEPS.items()]
-    texts, more_texts = texts_of(_chosen_now(found)) if plan else ([], 0)
+    chosen = Chosen()
+    with suppress(PurgeError, MemoriesError):  # it may be chosen no more
+        chosen = choose(run.choice_of(found)) if plan else chosen
+    texts, more_texts = texts_of(chosen)
     return {
         "purge": found,
         "address": reverse("purge", args=[found.pk]),
@@ -162,14 +155,6 @@ def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
     }
 
 
-def _chosen_now(found: Purge) -> Chosen:
-    """Return what a planned purge is about now; nothing when it can be chosen no more."""
-    try:
-        return choose(run.choice_of(found))
-    except (PurgeError, MemoriesError):
-        return Chosen()
-
-
 def chosen_words(found: Purge) -> list[tuple[str, str]]:
     """Return by what a purge was chosen, for people. A text that is removed is kept nowhere."""
     words = []
@@ -189,8 +174,7 @@ def chosen_words(found: Purge) -> list[tuple[str, str]]:
 
 def _band(found: Purge, plan: dict[str, Any] | None) -> Band:
     figures = []
-    counted = plan or (found.receipt if found.state != PurgeState.PLANNED else None)
-    if counted:
+    if counted := plan or (found.receipt if found.state != PurgeState.PLANNED else None):
         removed = sum((plan or {}).get("places", found.receipt.get("removed", {})).values())
         figures = [
             Figure("Memories", f"{counted.get('memories', 0):,}"),
@@ -198,17 +182,11 @@ def _band(found: Purge, plan: dict[str, Any] | None) -> Band:
             Figure("Found" if plan else "Removed", f"{removed:,}"),
         ]
     if found.state == PurgeState.DONE:
-        return Band(f"Purge {found.pk}", "done", "ok", "ok", "It is forgotten; what is named below stays.", figures)
-    if found.state == PurgeState.RUNNING:
-        said = found.problem or "It goes on by itself after an interruption."
-        return Band(
-            f"Purge {found.pk}",
-            "running",
-            "failed" if found.problem else "running",
-            "bad" if found.problem else "info",
-            said,
-            figures,
-            is_live=True,
-        )
-    said = found.problem or ("Nothing is removed yet." if plan else "What would be removed is being counted.")
-    return Band(f"Purge {found.pk}", "planned", "queued", "warn", said, figures, is_live=not plan)
+        icon, tone, said, is_live = "ok", "ok", "It is forgotten; what is named below stays.", False
+    elif found.state == PurgeState.RUNNING:
+        icon, tone = ("failed", "bad") if found.problem else ("running", "info")
+        said, is_live = found.problem or "It goes on by itself after an interruption.", True
+    else:
+        counting = "Nothing is removed yet." if plan else "What would be removed is being counted."
+        icon, tone, said, is_live = "queued", "warn", found.problem or counting, not plan
+    return Band(f"Purge {found.pk}", found.state, icon, tone, said, figures, is_live=is_live)

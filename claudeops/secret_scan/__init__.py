@@ -7,15 +7,19 @@ value, only kinds, places and numbers.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from django.conf import settings
+from django.db.models import Model
 from django.utils import timezone
 
 from claudeops.secret_scan import columns, files, last, leftovers
 from memories.models import RecordLevel
 from memories.recall import keyword_index
 from memories.telemetry import record
+from sessions_app.runner.log_masking import mask_file
 
 Places = dict[str, Counter[str]]
 
@@ -33,7 +37,7 @@ class Scanned:
     left: Places = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def add(self, place: str, kinds: Counter[str], *, left: bool) -> None:
+    def add(self, place: str, kinds: Mapping[str, int], *, left: bool) -> None:
         for places in (self.found, self.left) if left else (self.found,):
             places.setdefault(place, Counter()).update(kinds)
 
@@ -55,8 +59,14 @@ def scan(*, masking: bool, at: datetime | None = None) -> Scanned:
     Safe to repeat and to interrupt. `at` is UTC, now when None.
     """
     done = Scanned(masking, at or timezone.now())
-    for place, kinds, left in (*columns.scan(masking=masking), *files.scan(masking=masking)):
-        done.add(place, kinds, left=left)
+
+    def note(model: type[Model], found: Counter[tuple[columns.AnyField, str]]) -> None:
+        for (column, kind), number in found.items():
+            left = not (masking and columns.can_be_masked(model, column))
+            done.add(f"{model._meta.db_table}.{column.column}", {kind: number}, left=left)
+
+    columns.change_columns(lambda column, value: columns.masked(value), note, write=masking)
+    _scan_files(done)
     if masking:
         keyword_index.catch_up()  # the terms of the memories that were changed
         done.problems += leftovers.remove()
@@ -72,3 +82,16 @@ def scan(*, masking: bool, at: datetime | None = None) -> Scanned:
         problems=len(done.problems),
     )
     return done
+
+
+def _scan_files(done: Scanned) -> None:
+    """Files of running sessions are left: they are masked when these end. So are raw logs that are kept on purpose."""
+    running, keep = files.running_folders(), settings.CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS
+    for path in files.text_files():
+        place = files.kind_of(path)
+        write = done.masking and not (keep and place.startswith("sessions/")) and path.parent not in running
+        try:
+            if kinds := mask_file(path, write=write):
+                done.add(place, kinds, left=not write)
+        except OSError as error:
+            done.add(f"{place} ({error.strerror})", {"file that cannot be read or written": 1}, left=True)

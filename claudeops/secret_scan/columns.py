@@ -99,21 +99,6 @@ def change_columns(
                 note(model, found)
 
 
-def scan(*, masking: bool) -> Iterator[tuple[str, Counter[str], bool]]:
-    """Yield (table.column, kinds, whether they are left) for each column with a credential."""
-    places: dict[tuple[str, bool], Counter[str]] = {}
-
-    def note(model: type[Model], found: Counter[tuple[AnyField, str]]) -> None:
-        for (field, kind), number in found.items():
-            place = f"{model._meta.db_table}.{field.column}"
-            left = not (masking and can_be_masked(model, field))
-            places.setdefault((place, left), Counter())[kind] += number
-
-    change_columns(lambda field, value: masked(value), note, write=masking)
-    for (place, left), kinds in places.items():
-        yield place, kinds, left
-
-
 def masked(value: Any) -> tuple[Any, Counter[str]]:
     """Mask a column's value; return it, and how many credentials of each kind it held."""
     if isinstance(value, str):

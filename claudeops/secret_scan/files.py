@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from claudeops.lib import sqlite_damage
 from claudeops.secret_scan import last
 from sessions_app.models import Session
 from sessions_app.runner.launch import MCP_CONFIG, folder_of
-from sessions_app.runner.log_masking import mask_file
 
 OTHERS = ("work", "models", "vectors", "backups", "demo")
 """Folders of agents, models and vectors; of backups, which are as old as they are; and the demo's own data folder."""
@@ -66,21 +64,3 @@ def kind_of(path: Path) -> str:
     """Return what a file is in a report: its first folder and its name, without what differs by session."""
     parts = path.relative_to(settings.CLAUDEOPS_DATA_DIR).parts
     return path.name if len(parts) == 1 else f"{parts[0]}/**/{path.name}"
-
-
-def scan(*, masking: bool) -> Iterator[tuple[str, Counter[str], bool]]:
-    """Yield (folder/kind of file, kinds, whether they are left) for each file with a credential.
-
-    Files of running sessions are left: they are masked when these end. So are raw logs that are kept on purpose.
-    """
-    running, keep = running_folders(), settings.CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS
-    for path in text_files():
-        place = kind_of(path)
-        rewrite = masking and not (keep and place.startswith("sessions/")) and path.parent not in running
-        try:
-            kinds = mask_file(path, write=rewrite)
-        except OSError as error:
-            yield f"{place} ({error.strerror})", Counter({"file that cannot be read or written": 1}), True
-            continue
-        if kinds:
-            yield place, kinds, not rewrite
