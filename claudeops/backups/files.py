@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -115,9 +114,3 @@ def sync_folder(path: Path) -> None:
 def sync_folders(top: Path) -> None:
     for here, _folders, _names in os.walk(top):
         sync_folder(Path(here))
-
-
-def remove(folder: Path) -> None:
-    """Delete a folder, with read-only files in it. Does nothing when it is missing."""
-    if folder.is_dir():
-        shutil.rmtree(folder)

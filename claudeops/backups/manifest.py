@@ -33,7 +33,7 @@ class Entry:
         return PurePosixPath(self.path).parts[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Manifest:
     """`at` is the time in its name, `began` that of the clock when it was begun (UTC). `migrations` are those applied,
     as app.name.
@@ -49,11 +49,11 @@ class Manifest:
     host: str
     data_folder: str
     daily: bool
-    migrations: tuple[str, ...]
-    files: tuple[Entry, ...]
-    missing_logs: tuple[str, ...]
-    unreadable: tuple[str, ...]
-    format: int = field(default=FORMAT)
+    migrations: list[str] = field(default_factory=list)
+    files: list[Entry] = field(default_factory=list)
+    missing_logs: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    format: int = FORMAT
 
     @property
     def database(self) -> Entry:
@@ -84,10 +84,8 @@ def read(folder: Path) -> Manifest:
                 **found,
                 "at": datetime.fromisoformat(found["at"]),
                 "began": datetime.fromisoformat(found["began"]),
-                "migrations": tuple(found["migrations"]),
-                "missing_logs": tuple(found["missing_logs"]),
-                "unreadable": tuple(found["unreadable"]),
-                "files": tuple(_entry(one) for one in found["files"]),
+                **{name: list(found[name]) for name in ("migrations", "missing_logs", "unreadable")},
+                "files": [_entry(one) for one in found["files"]],
             }
         )
         manifest.database  # noqa: B018  (raises StopIteration without one)
@@ -108,7 +106,7 @@ def _entry(found: dict[str, Any]) -> Entry:
 def missing(snapshot: Snapshot, entries: Sequence[Entry]) -> list[str]:
     """Name the raw logs that the database has read further than the backup goes."""
     sizes = {entry.path: entry.size for entry in entries}
-    return sorted({log for _, log, read in snapshot.logs if sizes.get(os.path.normpath(log), -1) < read})
+    return sorted({log for log, read in snapshot.logs if sizes.get(os.path.normpath(log), -1) < read})
 
 
 @dataclass(slots=True)

@@ -205,7 +205,8 @@ def _named(ending: str) -> str:
 
 
 def _clear_staged() -> None:
-    files.remove(_staged())
+    if _staged().is_dir():
+        shutil.rmtree(_staged())
     if connection.vendor == "sqlite":
         _staged_database().unlink(missing_ok=True)
         return

@@ -21,7 +21,7 @@ from django.utils import timezone
 from claudeops.lib.locks import single_flight
 from claudeops.purge import columns, files, memory_files, rows
 from claudeops.purge.choice import Choice, Chosen, PurgeError, batches, choose
-from claudeops.secret_scan import leftovers
+from claudeops.secret_scan.columns import remove_leftovers
 from memories.lifecycle import forgotten
 from memories.models import Memory, Transcript
 from memories.recall import keyword_index
@@ -282,7 +282,7 @@ def _free(run: _Run) -> None:
     if run.purge.receipt.get("memories"):
         for path in (files.data_folder() / "vectors").glob("*.bits"):  # made anew from the vectors that are left
             path.unlink(missing_ok=True)
-    if problems := leftovers.remove():
+    if problems := remove_leftovers():
         raise PurgeError("in_use", problems[0], "Go on: memory purge --resume.")
 
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.paginator import Paginator
@@ -19,11 +20,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_q.tasks import async_task
 
 from claudeops.lib.detail_page import Band, Figure
-from claudeops.lib.list_page.selection import Selection
+from claudeops.lib.list_page.selection import BIGGEST_ID, Selection
 from claudeops.purge import run
 from claudeops.purge.choice import Choice, Chosen, PurgeError, choose
 from claudeops.purge.describe import EXAMPLES, notes, places_of, texts_of
-from claudeops.purge.forms import ChoiceForm, ConfirmForm
 from memories.errors import MemoriesError
 from memories.lifecycle import forgotten
 from memories.models import ForgottenText
@@ -38,6 +38,55 @@ TIMEOUT = 3600
 """Seconds after which the queue ends a purge; the schedule goes on with it."""
 MOST = 20_000
 """Memories that are chosen on a page at most."""
+
+
+class ChoiceForm(forms.Form):
+    """By what is chosen, beside a selection of memories. All that are given apply."""
+
+    query = forms.CharField(
+        required=False,
+        max_length=1_000,
+        label="Text",
+        help_text="Memories that contain it, and the text wherever it stands; below 8 characters as a whole word.",
+    )
+    service = forms.CharField(required=False, max_length=64, help_text="general: memories without a service.")
+    project = forms.CharField(required=False, max_length=64, help_text="Its slug.")
+    agent = forms.CharField(required=False, max_length=64, help_text="Its slug.")
+    session = forms.IntegerField(
+        required=False, min_value=1, max_value=BIGGEST_ID, help_text="Its number: all that it wrote."
+    )
+    person = forms.CharField(required=False, max_length=150, help_text="The account's name: all that it wrote.")
+    short = forms.BooleanField(
+        required=False, label="Short texts, too", help_text="Texts of memories below 8 characters, as whole words."
+    )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        for name, field in self.fields.items():
+            if name != "short":
+                field.widget.attrs["class"] = "field"
+
+    def choice(self) -> Choice:
+        given = {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}
+        return Choice(**given)
+
+
+class ConfirmForm(forms.Form):
+    """The number of memories, typed by hand, and what else is to be done."""
+
+    number = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, label="Number of memories")
+    backups = forms.BooleanField(required=False, label="Also remove these backups")
+    force = forms.BooleanField(required=False, label="Although these sessions run")
+
+    def __init__(self, purge: Purge, data: Any = None) -> None:
+        super().__init__(data)
+        self.expected = purge.receipt.get("plan", {}).get("memories", 0)
+
+    def clean_number(self) -> int:
+        number = int(self.cleaned_data["number"])
+        if number != self.expected:
+            raise forms.ValidationError(f"Type {self.expected}, the number of memories that would be removed.")
+        return number
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

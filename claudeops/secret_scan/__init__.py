@@ -6,22 +6,34 @@ value, only kinds, places and numbers.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import Model
 from django.utils import timezone
 
-from claudeops.secret_scan import columns, files, last, leftovers
+from claudeops.secret_scan import columns, files
 from memories.models import RecordLevel
 from memories.recall import keyword_index
 from memories.telemetry import record
 from sessions_app.runner.log_masking import mask_file
 
 Places = dict[str, Counter[str]]
+
+
+class Last(NamedTuple):
+    """`found` and `left` are numbers of credentials; `at` is UTC."""
+
+    at: datetime
+    masking: bool
+    found: int
+    left: int
 
 
 @dataclass(slots=True)
@@ -69,8 +81,9 @@ def scan(*, masking: bool, at: datetime | None = None) -> Scanned:
     _scan_files(done)
     if masking:
         keyword_index.catch_up()  # the terms of the memories that were changed
-        done.problems += leftovers.remove()
-    last.write(last.Last(done.at, masking, done.count, done.left_count))
+        done.problems += columns.remove_leftovers()
+    facts = {"at": done.at.isoformat(), "masking": masking, "found": done.count, "left": done.left_count}
+    (Path(settings.CLAUDEOPS_DATA_DIR) / files.LAST).write_text(json.dumps(facts) + "\n", encoding="utf-8")
     record(
         "secrets.scan.completed",
         component="secret_scan",
@@ -95,3 +108,13 @@ def _scan_files(done: Scanned) -> None:
                 done.add(place, kinds, left=not write)
         except OSError as error:
             done.add(f"{place} ({error.strerror})", {"file that cannot be read or written": 1}, left=True)
+
+
+def last_scan() -> Last | None:
+    """Return what the last scan found; None when there was none, or its file cannot be read."""
+    try:
+        found = json.loads((Path(settings.CLAUDEOPS_DATA_DIR) / files.LAST).read_text(encoding="utf-8"))
+        at = datetime.fromisoformat(found["at"])
+        return Last(at, bool(found["masking"]), int(found["found"]), int(found["left"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

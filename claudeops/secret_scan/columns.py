@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 from django.apps import apps
-from django.db import models
+from django.db import DatabaseError, connection, models
 from django.db.models import Field, Model, QuerySet
 from django_q.models import PickledObjectField
 
@@ -29,6 +29,7 @@ DERIVED = frozenset({"memories.MemoryTerms"})
 """Made again from the texts that are masked."""
 WRITTEN_MASKED = frozenset({(LogEntry, "text"), (Session, "ingest_state")})
 """Written by the ingester alone, which masks what it reads; masking each batch once more would take its time."""
+BUSY = "The old values are still in free pages of the database ({error}). Stop the workers, then run this again."
 
 TEXTS = (models.CharField, models.TextField, models.JSONField, PickledObjectField)
 
@@ -123,3 +124,24 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(one)
+
+
+def remove_leftovers() -> list[str]:
+    """Rewrite the full-text indexes and the free pages, which keep what was overwritten or deleted.
+
+    Returns what could not be done, in sentences for people.
+    On PostgreSQL free space is released for reuse: the bytes go when it is written again, or by VACUUM FULL.
+    """
+    try:
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                cursor.execute("VACUUM")
+                return []
+            for table in ("memory_terms_fts", "segment_words"):
+                cursor.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608  (names of ours)
+            cursor.execute("VACUUM")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy = cursor.fetchone()[0]
+    except DatabaseError as error:
+        return [BUSY.format(error=str(error).partition("\n")[0])]
+    return [BUSY.format(error="it is in use")] if busy else []

@@ -10,13 +10,14 @@ from django.conf import settings
 
 from claudeops.backups.folder import backups_folder
 from claudeops.lib import sqlite_damage
-from claudeops.secret_scan import last
 from sessions_app.models import Session
 from sessions_app.runner.launch import MCP_CONFIG, folder_of
 
+LAST = "secrets-scan.json"
+"""When the last scan ran and what it found: in the data folder, because raw logs belong to one host."""
 OTHERS = ("work", "models", "vectors", "backups", "demo")
 """Folders of agents, models and vectors; of backups, which are as old as they are; and the demo's own data folder."""
-KEYS = ("secret_key", "first-sign-in.txt", MCP_CONFIG, last.NAME)
+KEYS = ("secret_key", "first-sign-in.txt", MCP_CONFIG, LAST)
 """Files that hold a key on purpose, readable by their owner only."""
 DATABASES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".sqlite3-journal", ".lock", ".npz", ".bits")
 LOOKED_AT = 8192

@@ -44,7 +44,7 @@ POINTS = [
     ("call", "claudeops.purge.run", "_check", 1),
     ("return", "claudeops.purge.run", "_check", 1),
     ("return", "claudeops.purge.run", "_emptied", 1),
-    ("call", "claudeops.secret_scan.leftovers", "remove", 1),
+    ("call", "claudeops.secret_scan.columns", "remove_leftovers", 1),
     ("return", "claudeops.purge.run", "_free", 1),
     ("call", "claudeops.purge.run", "_finish", 1),
 ]
