@@ -147,8 +147,7 @@ def deleted(found: Trace) -> bool:
 def _written_by(session_id: Any, text: str, at: datetime | None) -> Seen:
     if not isinstance(session_id, int):
         return Seen("It was said", quoted(text), at=at)
-    link = Link(f"session {session_id}", "session", (session_id,))
-    return Seen(f"Session {session_id} wrote it", quoted(text), at=at, link=link)
+    return Seen(f"Session {session_id} wrote it", quoted(text), at=at, link=Link.to("session", session_id))
 
 
 def proposal_of(text: str, scope: Filters) -> Proposal | None:
@@ -205,7 +204,7 @@ def in_logs(found: Trace, scope: Filters) -> bool:
         return False
     _, entry, line, end, reason = best
     found.ended(end, session=entry.session_id, day=day(entry.at), reason=reason)
-    link = Link(f"line {entry.seq}", "session-log", (entry.session_id,), f"at={entry.seq}")
+    link = Link.to_line(entry.session_id, entry.seq)
     found.seen[Name.TRANSCRIPT] = Seen(
         f"Session {entry.session_id} said it", quoted(line.strip()), at=entry.at, link=link
     )

@@ -51,7 +51,7 @@ def read_session(found: Trace, session: Session, memory: Memory) -> None:
     """
     receipt = InjectionReceipt.objects.filter(session=session.pk).first()
     became = f"session {session.pk}: {fold(session.ended_with or session.get_status_display())[:160]}"
-    found.seen[Name.TOLD] = Seen("Not told", became, link=Link(f"session {session.pk}", "session", (session.pk,)))
+    found.seen[Name.TOLD] = Seen("Not told", became, link=Link.to("session", session.pk))
     if (receipt and _told(found, memory, receipt)) or _in_a_recall(found, memory, session):
         return
     if found.end is not End.KNOWN:

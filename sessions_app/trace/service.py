@@ -116,8 +116,8 @@ def _without_memory(found: Trace, number: int | None, when: datetime, scope: Fil
         last = told.first() if may_see_all else None
         if last is not None:
             found.ended(End.DELETED, memory=number)
-            note, link = f"session {last} was the last that was told it", Link(f"session {last}", "session", (last,))
-            found.seen[Name.STORE] = Seen("It is not there any more", note, link=link)
+            note = f"session {last} was the last that was told it"
+            found.seen[Name.STORE] = Seen("It is not there any more", note, link=Link.to("session", last))
         is_found = last is not None
     elif found.asked:
         is_found = (

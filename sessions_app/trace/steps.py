@@ -109,6 +109,15 @@ class Link:
     anchor: str = ""
     post: bool = False
 
+    @classmethod
+    def to(cls, name: str, pk: int) -> Link:
+        """Return the link to a memory or a session."""
+        return cls(f"{name} {pk}", name, (pk,))
+
+    @classmethod
+    def to_line(cls, session_id: int, seq: int) -> Link:
+        return cls(f"line {seq}", "session-log", (session_id,), f"at={seq}")
+
     @property
     def address(self) -> str:
         query, anchor = self.query and f"?{self.query}", self.anchor and f"#{self.anchor}"
