@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -172,7 +172,8 @@ def carry_out(pk: int, *, at: datetime | None = None) -> Purge:
 
     Not inside a transaction. What keeps it from being done stands in its `problem`, too.
     """
-    with single_flight(LOCK_KEY + pk, files.data_folder() / f"purge-{pk}.lock") as only:
+    lock = files.data_folder() / f"purge-{pk}.lock"
+    with single_flight(LOCK_KEY + pk, lock) as only:
         purge = Purge.objects.exclude(state=PurgeState.PLANNED).filter(pk=pk).first()
         if purge is None:
             raise PurgeError("purge_not_found", f"There is no purge {pk}.")
@@ -180,25 +181,30 @@ def carry_out(pk: int, *, at: datetime | None = None) -> Purge:
             return purge
         if not only:
             raise PurgeError("busy", f"Purge {pk} is carried out by another process.", "Wait for it.")
-        begun = time.monotonic()
-        run = _Run(purge)
         try:
-            purge.problem = ""
-            purge.save(update_fields=["problem"])
-            run.tell(steps={} if purge.work else purge.receipt["steps"])
-            for name, (_, step) in STEPS.items():
-                if purge.work or name == "free":  # what follows the emptying needs no text
-                    step(run)
-                    run.tell(steps={**purge.receipt["steps"], name: (at or timezone.now()).isoformat()})
-            _finish(purge, int((time.monotonic() - begun) * 1000), at or timezone.now())
+            _Run(purge).all_steps(at)
         except Exception as error:
             problem = f"It was interrupted by {type(error).__name__}."  # its message may hold a text
             if isinstance(error, PurgeError):
                 problem = f"{error} {error.fix}".strip()
             Purge.objects.filter(pk=pk).update(problem=problem[:500])
             raise
-    (files.data_folder() / f"purge-{pk}.lock").unlink(missing_ok=True)
+    lock.unlink(missing_ok=True)
     return purge
+
+
+STEPS = {
+    "agent_files": "lines of agents' files",
+    "rows": "memories and their rows",
+    "memory_files": "entries of MEMORY.md",
+    "columns": "texts in the database",
+    "files": "files of the data folder",
+    "copies": "backups",
+    "check": "searched once more",
+    "emptied": "the texts themselves",
+    "free": "free pages",
+}
+"""The steps in their order, each in words for people: methods of _Run, each of which may run again."""
 
 
 class _Run:
@@ -208,6 +214,31 @@ class _Run:
         self.purge = purge
         self.chosen = Chosen(**purge.work)
         self.needles = self.chosen.needles()
+
+    def all_steps(self, at: datetime | None) -> None:
+        begun, purge = time.monotonic(), self.purge
+        purge.problem = ""
+        purge.receipt["steps"] = {} if purge.work else purge.receipt["steps"]
+        purge.save(update_fields=["problem", "receipt"])
+        for name in STEPS:
+            if purge.work or name == "free":  # what follows the emptying needs no text
+                getattr(self, name)()
+                self.tell(steps={**purge.receipt["steps"], name: (at or timezone.now()).isoformat()})
+        purge.state, purge.done_at = PurgeState.DONE, at or timezone.now()
+        purge.receipt.pop("file", None)
+        purge.receipt["removed"], _ = _apart(purge.receipt.get("removed", {}))
+        with transaction.atomic():
+            purge.save(update_fields=["state", "done_at", "receipt"])
+            record(
+                "memory.purge.completed",
+                component="purge",
+                source="claudeops",
+                key=f"purge:{purge.pk}",
+                duration_ms=int((time.monotonic() - begun) * 1000),
+                at=purge.done_at,
+                memories=purge.receipt.get("memories", 0),
+                removed=sum(purge.receipt["removed"].values()),
+            )
 
     def tell(self, **facts: Any) -> None:
         """Put facts into the receipt."""
@@ -219,100 +250,61 @@ class _Run:
         removed = Counter(self.purge.receipt.get("removed", {})) + Counter(_apart(counts)[0])
         self.tell(removed=dict(removed), file=file)
 
+    def agent_files(self) -> None:
+        made = memory_files.remove_lines(self.needles, write=True)
+        self.note(Counter({"agent files, lines": made.count}))
+        self.tell(files_left=[f"{name}: {why}" for name, why in made.left.items()])
 
-def _agent_files(run: _Run) -> None:
-    made = memory_files.remove_lines(run.needles, write=True)
-    run.note(Counter({"agent files, lines": made.count}))
-    run.tell(files_left=[f"{name}: {why}" for name, why in made.left.items()])
+    def rows(self) -> None:
+        rows.remove(self.chosen, self.note)
 
+    def memory_files(self) -> None:
+        made = memory_files.remove(self.needles, by=self.purge.by, write=True)
+        self.note(Counter({"MEMORY.md, entries": made.count}))
+        left = [f"{name}: {why}" for name, why in made.left.items()]
+        self.tell(history=made.history, files_left=[*self.purge.receipt["files_left"], *left])
 
-def _rows(run: _Run) -> None:
-    rows.remove(run.chosen, run.note)
+    def columns(self) -> None:
+        columns.scrub(self.needles, write=True, note=self.note)
 
+    def files(self) -> None:
+        first = self.purge.receipt.get("file", "")
+        files.scrub(self.needles, write=True, first=first, before=lambda name, counts: self.note(counts, name))
 
-def _memory_files(run: _Run) -> None:
-    made = memory_files.remove(run.needles, by=run.purge.by, write=True)
-    run.note(Counter({"MEMORY.md, entries": made.count}))
-    left = [f"{name}: {why}" for name, why in made.left.items()]
-    run.tell(history=made.history, files_left=[*run.purge.receipt["files_left"], *left])
+    def copies(self) -> None:
+        """Remove the backups, or name them in the receipt."""
+        found = files.copies(self.chosen.since)
+        if self.purge.receipt["backups"]:
+            for path in found:
+                shutil.rmtree(path)
+                self.note(Counter({"backups": 1}))
+            found = []
+        self.tell(copies=[str(path) for path in found])
 
+    def check(self) -> None:
+        """Search everything once more. Raises PurgeError when a text is left."""
+        found, kept = _apart(columns.held(self.needles))
+        in_files = files.scrub(self.needles, write=False)
+        self.tell(kept=kept)
+        left = [*found, *in_files.counts, *(f"{name} ({why})" for name, why in in_files.left.items())]
+        if left:
+            named = ", ".join(left[:NAMED])
+            raise PurgeError(
+                "left", f"Texts are left, or were written again: {named}.", "Go on: memory purge --resume."
+            )
 
-def _columns(run: _Run) -> None:
-    columns.scrub(run.needles, write=True, note=run.note)
+    def emptied(self) -> None:
+        """Forget the texts, also those of plans that nobody confirmed yet."""
+        planned = Purge.objects.filter(state=PurgeState.PLANNED).exclude(work={})
+        Purge.objects.filter(pk__in=[purge.pk for purge in planned if self.needles.are_in(purge.work)]).delete()
+        self.purge.work = {}
+        self.purge.save(update_fields=["work"])
 
-
-def _files(run: _Run) -> None:
-    first = run.purge.receipt.get("file", "")
-    files.scrub(run.needles, write=True, first=first, before=lambda name, counts: run.note(counts, name))
-
-
-def _copies(run: _Run) -> None:
-    """Remove the backups, or name them in the receipt."""
-    found = files.copies(run.chosen.since)
-    if run.purge.receipt["backups"]:
-        for path in found:
-            shutil.rmtree(path)
-            run.note(Counter({"backups": 1}))
-        found = []
-    run.tell(copies=[str(path) for path in found])
-
-
-def _check(run: _Run) -> None:
-    """Search everything once more. Raises PurgeError when a text is left."""
-    found, kept = _apart(columns.held(run.needles))
-    in_files = files.scrub(run.needles, write=False)
-    run.tell(kept=kept)
-    left = [*found, *in_files.counts, *(f"{name} ({why})" for name, why in in_files.left.items())]
-    if left:
-        named = ", ".join(left[:NAMED])
-        raise PurgeError("left", f"Texts are left, or were written again: {named}.", "Go on: memory purge --resume.")
-
-
-def _emptied(run: _Run) -> None:
-    """Forget the texts, also those of plans that nobody confirmed yet."""
-    planned = Purge.objects.filter(state=PurgeState.PLANNED).exclude(work={})
-    Purge.objects.filter(pk__in=[purge.pk for purge in planned if run.needles.are_in(purge.work)]).delete()
-    run.purge.work = {}
-    run.purge.save(update_fields=["work"])
-
-
-def _free(run: _Run) -> None:
-    """Bring the indexes in step, and rewrite free pages, so that no byte of a deleted row is left in SQLite's files."""
-    keyword_index.catch_up()
-    if run.purge.receipt.get("memories"):
-        for path in (files.data_folder() / "vectors").glob("*.bits"):  # made anew from the vectors that are left
-            path.unlink(missing_ok=True)
-    if problems := remove_leftovers():
-        raise PurgeError("in_use", problems[0], "Go on: memory purge --resume.")
-
-
-STEPS: dict[str, tuple[str, Callable[[_Run], None]]] = {
-    "agent_files": ("lines of agents' files", _agent_files),
-    "rows": ("memories and their rows", _rows),
-    "memory_files": ("entries of MEMORY.md", _memory_files),
-    "columns": ("texts in the database", _columns),
-    "files": ("files of the data folder", _files),
-    "copies": ("backups", _copies),
-    "check": ("searched once more", _check),
-    "emptied": ("the texts themselves", _emptied),
-    "free": ("free pages", _free),
-}
-"""The steps in their order, each in words for people. Each may run again."""
-
-
-def _finish(purge: Purge, took_ms: int, at: datetime) -> None:
-    purge.state, purge.done_at = PurgeState.DONE, at
-    purge.receipt.pop("file", None)
-    removed = purge.receipt["removed"] = _apart(purge.receipt.get("removed", {}))[0]
-    with transaction.atomic():
-        purge.save(update_fields=["state", "done_at", "receipt"])
-        record(
-            "memory.purge.completed",
-            component="purge",
-            source="claudeops",
-            key=f"purge:{purge.pk}",
-            duration_ms=took_ms,
-            at=at,
-            memories=purge.receipt.get("memories", 0),
-            removed=sum(removed.values()),
-        )
+    def free(self) -> None:
+        """Bring the indexes in step, and rewrite free pages: no byte of a deleted row is left in SQLite's files."""
+        keyword_index.catch_up()
+        if self.purge.receipt.get("memories"):
+            for path in (files.data_folder() / "vectors").glob("*.bits"):  # made anew from the vectors that are left
+                path.unlink(missing_ok=True)
+        if problems := remove_leftovers():
+            raise PurgeError("in_use", problems[0], "Go on: memory purge --resume.")

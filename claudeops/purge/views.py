@@ -177,7 +177,7 @@ def _state(found: Purge) -> str:
 def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
     plan = found.receipt.get("plan")
     done = found.receipt.get("steps", {})
-    steps = [(words, done.get(name) and datetime.fromisoformat(done[name])) for name, (words, _) in run.STEPS.items()]
+    steps = [(words, done.get(name) and datetime.fromisoformat(done[name])) for name, words in run.STEPS.items()]
     chosen = Chosen()
     with suppress(PurgeError, MemoriesError):  # it may be chosen no more
         chosen = choose(run.choice_of(found)) if plan else chosen

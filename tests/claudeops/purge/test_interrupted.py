@@ -41,12 +41,12 @@ POINTS = [
     ("call", "claudeops.purge.needles", "removed_from_line", 4),
     ("call", "sessions_app.transcripts.files", "digest", 1),
     ("return", "claudeops.purge.files", "scrub", 1),
-    ("call", "claudeops.purge.run", "_check", 1),
-    ("return", "claudeops.purge.run", "_check", 1),
-    ("return", "claudeops.purge.run", "_emptied", 1),
+    ("call", "claudeops.purge.run", "check", 1),
+    ("return", "claudeops.purge.run", "check", 1),
+    ("return", "claudeops.purge.run", "emptied", 1),
     ("call", "claudeops.secret_scan.columns", "remove_leftovers", 1),
-    ("return", "claudeops.purge.run", "_free", 1),
-    ("call", "claudeops.purge.run", "_finish", 1),
+    ("return", "claudeops.purge.run", "free", 1),
+    ("call", "memories.telemetry.record", "record", 1),
 ]
 
 
@@ -135,9 +135,8 @@ def test_a_session_that_runs_and_knows_it_keeps_the_purge_from_being_done():
 def test_what_is_written_again_before_the_end_is_found(monkeypatch):
     memory = furnish()
     purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
-    words, real = purging.STEPS["copies"]
-    again = (words, lambda run: (real(run), SessionFactory(summary=TEXT)))
-    monkeypatch.setitem(purging.STEPS, "copies", again)
+    real = purging._Run.copies
+    monkeypatch.setattr(purging._Run, "copies", lambda run: (real(run), SessionFactory(summary=TEXT)))
     with pytest.raises(PurgeError, match=r"Texts are left, or were written again: sessions.summary"):
         purging.carry_out(purge.pk)
     monkeypatch.undo()
