@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 from django.conf import settings
@@ -119,8 +119,16 @@ def _require_nothing_runs() -> None:
     if connection.vendor == "postgresql" and (others := _other_connections()):
         raise _runs(f"The database is in use by {others} other connections")
     connection.close()
-    for process, name in _users():
-        raise _runs(f"Process {process.pid} has {name} open")
+    # A web server has the database open, a session that runs its raw log.
+    places = [f"{sessions_folder().resolve()}{os.sep}"]
+    places += [str(Path(connection.settings_dict["NAME"]).resolve())] if connection.vendor == "sqlite" else []
+    for process in psutil.process_iter():
+        opened: list[Any] = []
+        with suppress(psutil.Error, OSError):
+            opened = process.open_files() if process.pid != os.getpid() else []
+        for file in opened:
+            if file.path.startswith(tuple(places)):
+                raise _runs(f"Process {process.pid} has {file.path} open")
 
 
 def _other_connections() -> int:
@@ -138,24 +146,11 @@ def _other_connections() -> int:
     return others
 
 
-def _users() -> Iterator[tuple[psutil.Process, str]]:
-    """Yield the other processes with an open file of the database or a raw log: a web server, a session that runs."""
-    own = str(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else ""
-    sessions = f"{sessions_folder().resolve()}{os.sep}"
-    for process in psutil.process_iter():
-        if process.pid == os.getpid():
-            continue
-        with suppress(psutil.Error, OSError):
-            for opened in process.open_files():
-                if (own and opened.path.startswith(str(Path(own).resolve()))) or opened.path.startswith(sessions):
-                    yield process, opened.path
-
-
 def _require_empty() -> None:
-    logs = next(files.raw_logs(sessions_folder()), None)
-    if logs is None and database.is_empty():
+    is_empty = database.is_empty()
+    if is_empty and next(files.raw_logs(sessions_folder()), None) is None:
         return
-    what = "The database" if not database.is_empty() else str(sessions_folder())
+    what = str(sessions_folder()) if is_empty else "The database"
     raise BackupError(
         "not_empty",
         f"{what} is not empty. {NOT_RESTORED}.",

@@ -152,13 +152,19 @@ class Command(MemoryCommand):
         if allow:
             if chosen or resume or inactive_days is not None:
                 raise Refusal("usage", "--allow stands alone: it names a text that may be stored again.")
-            return self._allowed(allow, by or current_user())
+            if not forgotten.allow(by=by or current_user(), text=allow):
+                raise Refusal("not_purged", "This text is not refused: no purge removed it, or it was allowed again.")
+            return Result({"allowed": 1}, "The text may be stored again.")
         if inactive_days is not None and not (chosen or resume):
             return self.purge(ids, inactive_days, erase, yes, by, reason)
         if inactive_days is not None or erase:
             raise Refusal("usage", "--inactive-days and --erase stand alone.", "memory purge --inactive-days 365 --yes")
+        if resume and chosen:
+            raise Refusal("usage", "--resume stands alone: it goes on with what was begun.")
+        if resume and (pks := run.unfinished()):
+            return self._carried_out(pks)
         if resume:
-            return self._resumed(chosen)
+            return Result({"purged": False, "purges": []}, "No purge is unfinished.")
         choice = Choice(tuple(dict.fromkeys(memory_of(one).pk for one in ids)), **given)
         if not yes:
             planned = run.plan(choice)
@@ -167,18 +173,6 @@ class Command(MemoryCommand):
             return Result(data, describe.plan_text(planned, about))
         purge = run.begin(choice, by=by or current_user(), backups=backups, force=force)
         return self._carried_out([purge.pk])
-
-    def _allowed(self, text: str, by: str) -> Result:
-        if not forgotten.allow(by=by, text=text):
-            raise Refusal("not_purged", "This text is not refused: no purge removed it, or it was allowed again.")
-        return Result({"allowed": 1}, "The text may be stored again.")
-
-    def _resumed(self, chosen: bool) -> Result:
-        if chosen:
-            raise Refusal("usage", "--resume stands alone: it goes on with what was begun.")
-        if pks := run.unfinished():
-            return self._carried_out(pks)
-        return Result({"purged": False, "purges": []}, "No purge is unfinished.")
 
     def _carried_out(self, pks: list[int]) -> Result:
         done, texts = [], []
