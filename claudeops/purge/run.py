@@ -218,7 +218,7 @@ class _Run:
     def all_steps(self, at: datetime | None) -> None:
         begun, purge = time.monotonic(), self.purge
         purge.problem = ""
-        purge.receipt["steps"] = {} if purge.work else purge.receipt["steps"]
+        purge.receipt["steps"] = {} if purge.work else purge.receipt.get("steps", {})
         purge.save(update_fields=["problem", "receipt"])
         for name in STEPS:
             if purge.work or name == "free":  # what follows the emptying needs no text
