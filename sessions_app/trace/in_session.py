@@ -185,8 +185,8 @@ class _Selection:
         ranking = receipts if rank else receipts.with_(row)
         if rank is None:
             rank = ranking.rank(memory.pk)
-            if rank is not None and rank > len(receipts.rows) < receipts.eligible:
-                rank = None  # behind the last of those that the receipt names
+            if rank == len(ranking.rows) and len(receipts.rows) < receipts.eligible:
+                rank = None  # somewhere behind the last of those that the receipt names
             if rank is not None and ranking.fits(rank):
                 room = f"Had room for it: {receipts.used:,} of {receipts.budget:,} tokens"
                 seen[Name.RECALL] = Seen("Its rank would have done", f"rank {rank} of {ranking.eligible}")
