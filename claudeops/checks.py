@@ -13,7 +13,7 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 
-from claudeops.backups.folder import plan_file
+from claudeops.backups.folder import unfinished_file
 from claudeops.env import unknown
 from claudeops.lib import database_version
 
@@ -55,12 +55,12 @@ def sqlite_transactions_are_immediate(app_configs: Sequence[AppConfig] | None, *
 @register("claudeops")
 def no_restore_is_unfinished(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> list[CheckMessage]:
     """claudeops.E003: half of the data may be of the backup and half of before."""
-    if not plan_file().exists():
+    if not unfinished_file().exists():
         return []
     return [
         Error(
             "A restore was interrupted; the data folder holds parts of two states.",
-            hint="Run: manage.py restore --finish",
+            hint="Run it again: manage.py restore BACKUP --overwrite",
             id="claudeops.E003",
         )
     ]

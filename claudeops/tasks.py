@@ -9,10 +9,9 @@ from django.utils import timezone
 
 from claudeops import otlp
 from claudeops.backups import make
-from claudeops.backups.errors import BackupError
-from claudeops.backups.folder import is_daily_on
+from claudeops.backups.folder import BackupError, is_daily_on
 from claudeops.purge import run
-from claudeops.purge.errors import PurgeError
+from claudeops.purge.choice import PurgeError
 from memories.models import RecordLevel
 from memories.telemetry import record
 

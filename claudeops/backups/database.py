@@ -6,32 +6,30 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 
-from claudeops.backups.errors import BackupError
 from claudeops.backups.files import sync_file
+from claudeops.backups.folder import BackupError
 from claudeops.lib import outage
 
 FILES = {"sqlite": "claudeops.sqlite3", "postgresql": "claudeops.dump"}
-LOGS = "SELECT id, log_file, ingest_offset FROM sessions WHERE log_file <> '' AND ingest_offset > 0 AND host = {}"
-MIGRATIONS = "SELECT app, name FROM django_migrations ORDER BY app, name"
+LOGS = "SELECT log_file, ingest_offset FROM sessions WHERE log_file <> '' AND ingest_offset > 0 AND host = {}"
+MIGRATIONS = "SELECT app || '.' || name FROM django_migrations ORDER BY app, name"
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What the copy of the database says: the migrations applied (app.name), and of a host's sessions the id, the
-    raw log and how many bytes of it are in the database."""
+class Snapshot(NamedTuple):
+    """What the copy of the database says: the migrations applied (app.name), and of a host's sessions the raw log and
+    how many bytes of it are in the database."""
 
-    migrations: tuple[str, ...]
-    logs: tuple[tuple[int, str, int], ...]
+    migrations: list[str]
+    logs: list[tuple[str, int]]
 
 
 def copy(target: Path) -> Snapshot:
@@ -67,10 +65,8 @@ def check_sqlite(path: Path, host: str) -> Snapshot:
             problems = [str(row[0]) for row in copied.execute("PRAGMA integrity_check(5)")]
             if problems != ["ok"]:
                 raise _damaged(path, problems[0])
-            return _snapshot(
-                copied.execute(MIGRATIONS).fetchall(),
-                copied.execute(LOGS.format("?"), [host]).fetchall(),
-            )
+            migrations = [name for (name,) in copied.execute(MIGRATIONS)]
+            return Snapshot(migrations, copied.execute(LOGS.format("?"), [host]).fetchall())
     except sqlite3.Error as error:
         raise _damaged(path, _first_line(error)) from error
 
@@ -81,25 +77,19 @@ def _copy_postgresql(target: Path) -> Snapshot:
         cursor.execute("SELECT pg_export_snapshot()")
         exported = str(cursor.fetchone()[0])
         cursor.execute(MIGRATIONS)
-        migrations = cursor.fetchall()
+        migrations = [name for (name,) in cursor.fetchall()]
         cursor.execute(LOGS.format("%s"), [settings.CLAUDEOPS_HOST])
         logs = cursor.fetchall()
         run("pg_dump", "--format=custom", f"--snapshot={exported}", f"--file={target}", "--dbname", conninfo())
     target.chmod(0o600)
     sync_file(target)
     check_postgresql(target)
-    return _snapshot(migrations, logs)
+    return Snapshot(migrations, logs)
 
 
 def check_postgresql(path: Path) -> None:
     """Read a whole dump. Raises BackupError when it is damaged or the program is missing."""
     run("pg_restore", f"--file={os.devnull}", str(path), what=f"{path} is damaged")
-
-
-def _snapshot(migrations: Sequence[tuple[Any, ...]], logs: Sequence[tuple[Any, ...]]) -> Snapshot:
-    return Snapshot(
-        tuple(f"{app}.{name}" for app, name in migrations), tuple((pk, str(log), size) for pk, log, size in logs)
-    )
 
 
 def is_empty() -> bool:

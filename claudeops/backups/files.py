@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -98,18 +97,6 @@ def hash_of(path: Path) -> tuple[int, str]:
         return file.tell(), digest.hexdigest()
 
 
-def write(path: Path, text: str, mode: int = 0o600) -> None:
-    """Write a file under another name, and rename it when it is on disk."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
-
-
 def sync_file(path: Path) -> None:
     with path.open("rb") as file:
         os.fsync(file.fileno())
@@ -127,9 +114,3 @@ def sync_folder(path: Path) -> None:
 def sync_folders(top: Path) -> None:
     for here, _folders, _names in os.walk(top):
         sync_folder(Path(here))
-
-
-def remove(folder: Path) -> None:
-    """Delete a folder, with read-only files in it. Does nothing when it is missing."""
-    if folder.is_dir():
-        shutil.rmtree(folder)

@@ -1,17 +1,19 @@
-"""The folder of backups: their names, which are complete, how old the last one is. Reads names only."""
+"""The folder of backups: their names, which are complete, how old the last one is, its lock; errors of backups."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
 
-from claudeops.backups.errors import BackupError, busy
+from claudeops.lib import outage
+from claudeops.lib.cli import Refusal
 from claudeops.lib.locks import file_lock
 
 MANIFEST = "manifest.json"
@@ -20,20 +22,37 @@ DAILY = "-daily"
 NAME = re.compile(rf"(\d{{8}}T\d{{6}}Z)(?:{DAILY})?")
 STAMP = "%Y%m%dT%H%M%SZ"
 LOCK = "backup.lock"
-PLAN = "restore-plan.json"
+UNFINISHED = "restore-unfinished"
 OLD = timedelta(days=2)
 """An older last backup is a warning where one is made each day."""
 AHEAD = timedelta(minutes=5)
 """A name that is later than now by more does not count as the last backup: the clock was wrong."""
 
 
+class BackupError(Refusal):
+    pass
+
+
+def printable(path: object) -> str:
+    """Return a path for people. An agent may have named the file: no control character reaches a terminal."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in str(path))
+
+
+def cannot_write(what: str, error: OSError, path: os.PathLike[str] | str) -> BackupError:
+    """Return the error of a file that could not be read or written. `what` says in words what was not done."""
+    place = printable(error.filename if error.filename else path)
+    if full := outage.named_in(error):
+        return BackupError(full.code, f"{what}: {place}: {full.message}", full.fix)
+    return BackupError("cannot_write", f"{what}: {place}: {error.strerror or error}.", "Nothing was changed.")
+
+
 def backups_folder() -> Path:
     return Path(settings.CLAUDEOPS_BACKUP_DIR or Path(settings.CLAUDEOPS_DATA_DIR) / "backups")
 
 
-def plan_file() -> Path:
-    """Return the file that is there while a restore is carried out, and after one was interrupted."""
-    return Path(settings.CLAUDEOPS_DATA_DIR) / PLAN
+def unfinished_file() -> Path:
+    """Return the file that is there while a restore puts things in place, and after one was interrupted then."""
+    return Path(settings.CLAUDEOPS_DATA_DIR) / UNFINISHED
 
 
 def is_daily_on() -> bool:
@@ -100,13 +119,8 @@ def _is_folder(path: Path) -> bool:
 @contextmanager
 def locked(folder: Path | None = None) -> Iterator[None]:
     """Hold the locks of this data folder and of `folder`. Raises BackupError when another process has one; OSError."""
-    with file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / LOCK) as mine:
-        if not mine:
-            raise busy()
-        if folder is None:
-            yield
-            return
-        with file_lock(folder / f".{LOCK}") as mine_too:
-            if not mine_too:
-                raise busy()
-            yield
+    with ExitStack() as stack:
+        for path in (Path(settings.CLAUDEOPS_DATA_DIR) / LOCK, *([folder / f".{LOCK}"] if folder else [])):
+            if not stack.enter_context(file_lock(path)):
+                raise BackupError("busy", "Another backup or restore is running.", "Wait until it has ended.")
+        yield

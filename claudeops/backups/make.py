@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,9 +15,20 @@ from django.utils import timezone
 
 from claudeops import __version__
 from claudeops.backups import database, files, manifest
-from claudeops.backups.errors import BackupError, cannot_write
-from claudeops.backups.folder import DAILY, MANIFEST, PARTIAL, STAMP, backups_folder, complete, locked, time_of
+from claudeops.backups.folder import (
+    DAILY,
+    MANIFEST,
+    PARTIAL,
+    STAMP,
+    BackupError,
+    backups_folder,
+    cannot_write,
+    complete,
+    locked,
+    time_of,
+)
 from claudeops.backups.manifest import DATABASE, KEYS, LOGS, Entry, Manifest
+from claudeops.lib.files import whole_file
 from claudeops.workers.up import FILE as FIRST_SIGN_IN
 from sessions_app.runner.raw_log import sessions_folder
 
@@ -31,8 +42,8 @@ class Made:
 
     path: Path
     manifest: Manifest
-    linked: int = 0
-    removed: list[str] = field(default_factory=list)
+    linked: int
+    removed: list[str]
 
 
 def make(
@@ -55,8 +66,7 @@ def make_daily(at: datetime | None = None) -> Made | None:
     """Make the backup of the day (UTC), unless there is one. Removes only older daily ones. Raises BackupError."""
     at = at or timezone.now()
     with _prepared(None) as folder:
-        days = [time_of(path.name) for path in complete(folder) if path.name.endswith(DAILY)]
-        if any(day and day.date() == at.date() for day in days):
+        if list(folder.glob(f"{at:%Y%m%d}T*{DAILY}/{MANIFEST}")):
             return None
         return _make(folder, DAILY, keep=settings.CLAUDEOPS_BACKUP_KEEP, keys=True, full=False, at=at)
 
@@ -64,8 +74,7 @@ def make_daily(at: datetime | None = None) -> Made | None:
 @contextmanager
 def _prepared(to: Path | None) -> Iterator[Path]:
     """Make the folder, take the locks, and clear what a killed backup left. Raises BackupError."""
-    folder = (backups_folder() if to is None else to).absolute()
-    sessions = sessions_folder().resolve()
+    folder, sessions = (to or backups_folder()).absolute(), sessions_folder().resolve()
     if folder.resolve().is_relative_to(sessions):
         raise BackupError(
             "wrong_folder", f"{folder} lies in {sessions}, which is backed up itself.", "Choose another folder."
@@ -76,102 +85,88 @@ def _prepared(to: Path | None) -> Iterator[Path]:
             stack.enter_context(locked(folder))
             for path in folder.glob(f"*{PARTIAL}"):
                 if time_of(path.name.removesuffix(PARTIAL)):
-                    files.remove(path)
+                    shutil.rmtree(path)
         except OSError as error:
             raise cannot_write(NOT_MADE, error, folder) from error
         yield folder
 
 
 def _make(folder: Path, suffix: str, *, keep: int | None, keys: bool, full: bool, at: datetime) -> Made:
-    at = at.replace(microsecond=0)
-    while any((folder / f"{at:{STAMP}}{ending}").exists() for ending in ("", DAILY)):
-        at += timedelta(seconds=1)
-    name = f"{at:{STAMP}}{suffix}"
-    partial = folder / f"{name}{PARTIAL}"
-    before = None if full else next(reversed(complete(folder)), None)
-    try:
-        partial.mkdir(mode=0o700)
-        made = _fill(partial, before, keys=keys, daily=bool(suffix), at=at)
-        made.path = folder / name
-        partial.rename(made.path)
-        files.sync_folder(folder)
-    except BaseException as error:
-        with suppress(OSError):  # the next backup removes it
-            files.remove(partial)
-        if isinstance(error, OSError):
-            raise cannot_write(NOT_MADE, error, partial) from error
-        raise
-    if keep is not None:
-        made.removed = remove_oldest(folder, keep, spare=made.path, ending=suffix)
-    return made
-
-
-def _fill(partial: Path, before: Path | None, *, keys: bool, daily: bool, at: datetime) -> Made:
-    """Write all files of the backup; the manifest is the last one.
+    """Write all files of the backup under another name, the manifest last.
 
     The database comes first: logs only grow, so that every line that it knows of is in them.
     """
-    began = timezone.now()
-    for part in (DATABASE, LOGS, KEYS):
-        (partial / part).mkdir(mode=0o700)
-    copied = partial / DATABASE / database.FILES[connection.vendor]
-    snapshot = database.copy(copied)
-    entries = [Entry(f"{DATABASE}/{copied.name}", *files.hash_of(copied))]
-    logs, linked, unreadable = _copy_logs(partial, before)
-    entries += logs
-    for name in KEY_FILES if keys else ():
-        source = Path(settings.CLAUDEOPS_DATA_DIR) / name
-        if source.is_file():
-            entries.append(Entry(f"{KEYS}/{name}", *files.copy(source, partial / KEYS / name)))
-    written = Manifest(
+    at = at.replace(microsecond=0)
+    while any((folder / f"{at:{STAMP}}{ending}").exists() for ending in ("", DAILY)):
+        at += timedelta(seconds=1)
+    path = folder / f"{at:{STAMP}}{suffix}"
+    partial = path.with_name(f"{path.name}{PARTIAL}")
+    before = None if full else next(reversed(complete(folder)), None)
+    found = Manifest(
         at=at,
-        began=began,
+        began=timezone.now(),
         version=__version__,
         vendor=connection.vendor,
         host=settings.CLAUDEOPS_HOST,
         data_folder=str(settings.CLAUDEOPS_DATA_DIR),
-        daily=daily,
-        migrations=snapshot.migrations,
-        files=tuple(entries),
-        missing_logs=tuple(missing(snapshot, entries)),
-        unreadable=tuple(unreadable),
+        daily=bool(suffix),
     )
-    files.write(partial / MANIFEST, written.as_json())
-    files.sync_folders(partial)
-    return Made(partial, written, linked)
+    try:
+        for made in (partial, *(partial / part for part in (DATABASE, LOGS, KEYS))):
+            made.mkdir(mode=0o700)
+        copied = partial / DATABASE / database.FILES[connection.vendor]
+        snapshot = database.copy(copied)
+        found.migrations = list(snapshot.migrations)
+        found.files.append(Entry(f"{DATABASE}/{copied.name}", *files.hash_of(copied)))
+        linked = _copy_logs(partial, before, found)
+        for name in KEY_FILES if keys else ():
+            source = Path(settings.CLAUDEOPS_DATA_DIR) / name
+            if source.is_file():
+                found.files.append(Entry(f"{KEYS}/{name}", *files.copy(source, partial / KEYS / name)))
+        found.missing_logs = manifest.missing(snapshot, found.files)
+        with whole_file(partial / MANIFEST) as out:
+            out.write(found.as_json())
+        files.sync_folders(partial)
+        partial.rename(path)
+        files.sync_folder(folder)
+    except BaseException as error:
+        shutil.rmtree(partial, ignore_errors=True)  # else the next backup removes it
+        if isinstance(error, OSError):
+            raise cannot_write(NOT_MADE, error, partial) from error
+        raise
+    removed = [] if keep is None else remove_oldest(folder, keep, spare=path, ending=suffix)
+    return Made(path, found, linked, removed)
 
 
-def _copy_logs(partial: Path, before: Path | None) -> tuple[list[Entry], int, list[str]]:
-    """Copy the raw logs, or link what is unchanged since the backup `before`.
+def _copy_logs(partial: Path, before: Path | None, found: Manifest) -> int:
+    """Copy the raw logs, or link what is unchanged since the backup `before`; return how many are links.
 
-    Returns them, how many are links, and what cannot be read: no agent prevents backups by the rights of its files.
+    What cannot be read is named: no agent prevents backups by the rights of its files.
     """
     earlier = _read(before)
     known = {entry.path: entry for entry in earlier.of(LOGS)} if earlier else {}
-    entries: list[Entry] = []
     linked = 0
-    unreadable: list[str] = []
 
     def note(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):  # there is no session yet, or a failed import has removed its own
-            unreadable.append(str(error.filename))
+            found.unreadable.append(str(error.filename))
 
     for name in files.raw_logs(sessions_folder(), note):
         path, live, target = f"{LOGS}/{name}", sessions_folder() / name, partial / LOGS / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         unchanged = before and earlier and path in known and files.is_unchanged(live, before / path, earlier.began)
         if before and unchanged and files.link(before / path, target):
-            entries.append(known[path])
+            found.files.append(known[path])
             linked += 1
             continue
         try:
-            entries.append(Entry(path, *files.copy(live, target)))
+            found.files.append(Entry(path, *files.copy(live, target)))
         except PermissionError:
-            unreadable.append(path)
+            found.unreadable.append(path)
         except FileNotFoundError:  # an import that failed has removed its own
             if live.exists():
                 raise
-    return entries, linked, unreadable
+    return linked
 
 
 def _read(before: Path | None) -> Manifest | None:
@@ -181,28 +176,23 @@ def _read(before: Path | None) -> Manifest | None:
         return None
 
 
-def missing(snapshot: database.Snapshot, entries: Sequence[Entry]) -> list[str]:
-    """Name the raw logs that the database has read further than the backup goes."""
-    sizes = {entry.path: entry.size for entry in entries}
-    return sorted({log for _, log, read in snapshot.logs if sizes.get(os.path.normpath(log), -1) < read})
-
-
 def remove_oldest(folder: Path, keep: int, *, spare: Path, ending: str = "") -> list[str]:
     """Remove complete backups of this data folder but for the newest `keep`, never `spare`; return their names.
 
     Of daily ones alone with `ending`. Each is renamed before it is deleted, so that half a backup never looks whole.
     """
+    mine = (settings.CLAUDEOPS_HOST, str(settings.CLAUDEOPS_DATA_DIR))
     others = []
     for path in complete(folder):
-        found = _read(path)
-        if found and path != spare and path.name.endswith(ending) and _is_mine(found):
+        found = _read(path) if path != spare and path.name.endswith(ending) else None
+        if found and (found.host, found.data_folder) == mine:
             others.append(path)
     removed = []
     for path in others[: max(0, len(others) + 1 - keep)]:
         doomed = path.with_name(f"{path.name}{PARTIAL}")
         try:
             path.rename(doomed)
-            files.remove(doomed)
+            shutil.rmtree(doomed)
         except OSError as error:
             raise BackupError(
                 "not_removed",
@@ -211,7 +201,3 @@ def remove_oldest(folder: Path, keep: int, *, spare: Path, ending: str = "") -> 
             ) from error
         removed.append(path.name)
     return removed
-
-
-def _is_mine(found: Manifest) -> bool:
-    return (found.host, found.data_folder) == (settings.CLAUDEOPS_HOST, str(settings.CLAUDEOPS_DATA_DIR))

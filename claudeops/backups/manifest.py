@@ -1,15 +1,18 @@
-"""The manifest of a backup: what it holds, with sizes and SHA-256. Pure, but for reading and writing the file."""
+"""The manifest of a backup, which says what it holds with sizes and SHA-256; and the check of a backup by it."""
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from claudeops.backups.errors import BackupError
-from claudeops.backups.folder import MANIFEST
+from claudeops.backups import database, files
+from claudeops.backups.database import Snapshot
+from claudeops.backups.folder import MANIFEST, BackupError, printable
 from claudeops.lib import outside_json
 
 FORMAT = 1
@@ -30,7 +33,7 @@ class Entry:
         return PurePosixPath(self.path).parts[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Manifest:
     """`at` is the time in its name, `began` that of the clock when it was begun (UTC). `migrations` are those applied,
     as app.name.
@@ -46,11 +49,11 @@ class Manifest:
     host: str
     data_folder: str
     daily: bool
-    migrations: tuple[str, ...]
-    files: tuple[Entry, ...]
-    missing_logs: tuple[str, ...]
-    unreadable: tuple[str, ...]
-    format: int = field(default=FORMAT)
+    migrations: list[str] = field(default_factory=list)
+    files: list[Entry] = field(default_factory=list)
+    missing_logs: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+    format: int = FORMAT
 
     @property
     def database(self) -> Entry:
@@ -81,10 +84,8 @@ def read(folder: Path) -> Manifest:
                 **found,
                 "at": datetime.fromisoformat(found["at"]),
                 "began": datetime.fromisoformat(found["began"]),
-                "migrations": tuple(found["migrations"]),
-                "missing_logs": tuple(found["missing_logs"]),
-                "unreadable": tuple(found["unreadable"]),
-                "files": tuple(_entry(one) for one in found["files"]),
+                **{name: list(found[name]) for name in ("migrations", "missing_logs", "unreadable")},
+                "files": [_entry(one) for one in found["files"]],
             }
         )
         manifest.database  # noqa: B018  (raises StopIteration without one)
@@ -100,3 +101,68 @@ def _entry(found: dict[str, Any]) -> Entry:
     if path.is_absolute() or ".." in path.parts or len(path.parts) < 2 or path.parts[0] not in (DATABASE, LOGS, KEYS):
         raise ValueError(f"{str(path)!r} is no file of a backup")
     return Entry(str(path), int(found["size"]), str(found["sha256"]))
+
+
+def missing(snapshot: Snapshot, entries: Sequence[Entry]) -> list[str]:
+    """Name the raw logs that the database has read further than the backup goes."""
+    sizes = {entry.path: entry.size for entry in entries}
+    return sorted({log for log, read in snapshot.logs if sizes.get(os.path.normpath(log), -1) < read})
+
+
+@dataclass(slots=True)
+class Verified:
+    """`problems` and `notes` are sentences for people; a backup with a problem cannot be restored."""
+
+    path: Path
+    manifest: Manifest
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def verify(path: Path) -> Verified:
+    """Check the backup in `path`. Raises BackupError when its manifest cannot be read or a program is missing."""
+    found = Verified(path, read(path))
+    # Keys may be kept elsewhere; a folder `keys` that is there must be whole.
+    apart = not any((path / entry.path).exists() for entry in found.manifest.of(KEYS))
+    for entry in found.manifest.files:
+        if not (entry.part == KEYS and apart) and (problem := _problem(path, entry)):
+            found.problems.append(problem)
+    if apart:
+        found.notes.append("It holds no keys.")
+    if not any(problem.startswith(DATABASE) for problem in found.problems):
+        _check_database(found)
+    if found.manifest.missing_logs:
+        found.notes.append(f"Raw logs that were gone already when it was made: {len(found.manifest.missing_logs)}.")
+    if found.manifest.unreadable:
+        found.notes.append(f"Files of sessions that could not be read then: {len(found.manifest.unreadable)}.")
+    return found
+
+
+def _problem(folder: Path, entry: Entry) -> str:
+    path = folder / entry.path
+    if path.is_symlink() or not path.is_file():
+        return f"{printable(entry.path)} is missing."
+    try:
+        size, digest = files.hash_of(path)
+    except OSError as error:
+        return f"{printable(entry.path)} cannot be read: {error.strerror}."
+    if size != entry.size:
+        return f"{printable(entry.path)} has {size} bytes instead of {entry.size}."
+    return "" if digest == entry.sha256 else f"{printable(entry.path)} has another content: its SHA-256 differs."
+
+
+def _check_database(found: Verified) -> None:
+    path = found.path / found.manifest.database.path
+    try:
+        if found.manifest.vendor == "sqlite":
+            snapshot = database.check_sqlite(path, found.manifest.host)
+            lost = set(missing(snapshot, found.manifest.files)) - set(found.manifest.missing_logs)
+            found.problems += [
+                f"{printable(log)} ends before what the database has read of it." for log in sorted(lost)
+            ]
+        else:
+            database.check_postgresql(path)
+    except BackupError as error:
+        if error.code == "program_missing":
+            raise
+        found.problems.append(str(error))

@@ -1,18 +1,18 @@
 """Restore a backup: stage a copy, then put it in the place of what is there, which is set aside by rename.
 
-Until everything is staged nothing changes. Then a plan of renames is written down and carried out. Killed in between,
-it is completed by `finish`; until then check claudeops.E003 keeps every other command from starting.
+Until everything is staged nothing changes. Killed while it puts things in place, it is run again: it starts over, and
+what was set aside first stays set aside. Until then check claudeops.E003 keeps every other command from starting.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
+import shutil
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 from django.conf import settings
@@ -21,12 +21,11 @@ from django.db.migrations.loader import MigrationLoader
 from django.utils import timezone
 
 from claudeops.backups import database, files
-from claudeops.backups.errors import BackupError, cannot_write
-from claudeops.backups.folder import STAMP, locked, plan_file
+from claudeops.backups.folder import STAMP, BackupError, cannot_write, locked, unfinished_file
 from claudeops.backups.make import KEY_FILES
-from claudeops.backups.manifest import KEYS, LOGS, Manifest
-from claudeops.backups.verify import verify
+from claudeops.backups.manifest import KEYS, LOGS, Manifest, verify
 from claudeops.lib import database_version
+from claudeops.lib.files import whole_file
 from claudeops.lib.locks import file_lock
 from claudeops.overview.health import ALIVE
 from sessions_app.models import WorkerHeartbeat
@@ -43,9 +42,6 @@ UP_LOCK = "up.lock"
 
 SETTLE = 5
 """Seconds that PostgreSQL is given to end the connections of processes that are gone, as it takes itself."""
-
-LINK, MOVE, REPLACE, SWAP = "link", "move", "replace", "swap"
-Step = tuple[str, str, str]
 
 
 @dataclass(slots=True)
@@ -64,63 +60,50 @@ def restore(path: Path, *, overwrite: bool = False, at: datetime | None = None) 
     Checks the whole backup first. Raises BackupError: when it is damaged or does not fit, when something runs, and when
     there is something to overwrite without `overwrite`. Nothing is changed then.
     """
-    at = at or timezone.now()
     with ExitStack() as stack:
         try:
-            _take_locks(stack)
-            if plan_file().exists():
-                raise BackupError(
-                    "restore_unfinished", "An earlier restore was interrupted.", "Run: manage.py restore --finish"
-                )
+            stack.enter_context(locked())
+            if not stack.enter_context(file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / UP_LOCK)):
+                raise _runs("`manage.py up` runs")
+            is_again = unfinished_file().exists()
+            stamp = unfinished_file().read_text() if is_again else f"{at or timezone.now():{STAMP}}"
             _require_nothing_runs()
-            if not overwrite:
+            if not (overwrite or is_again):
                 _require_empty()
             checked = verify(path)
             if checked.problems:
                 raise BackupError("damaged_backup", f"{path}: {checked.problems[0]}", "Use another backup.")
             _require_fit(checked.manifest)
+            _clear_staged()
             _stage(path, checked.manifest)
-            _write_plan(path.name, checked.manifest, at)
+            with whole_file(unfinished_file()) as out:
+                out.write(stamp)
+            aside = _put_in_place(stamp)
+            _clear_staged()
+            unfinished_file().unlink()
         except BaseException as error:
-            if not plan_file().exists():
+            is_begun = unfinished_file().exists()
+            if not is_begun:
                 with suppress(OSError):  # the next restore removes it
                     _clear_staged()
-            if (said := _said(error)) is error:
-                raise
-            raise said from error
-        return _carry_out()
+            if isinstance(error, OSError | DatabaseError):
+                raise _refusal(error, is_begun) from error
+            raise
+        return Restored(path.name, checked.manifest.at, aside)
 
 
-def finish() -> Restored:
-    """Complete a restore that was interrupted. Raises BackupError when there is none."""
-    with ExitStack() as stack:
-        try:
-            _take_locks(stack)
-            if not plan_file().exists():
-                raise BackupError("nothing_to_finish", "No restore was interrupted.", "Give the backup to restore.")
-            _require_nothing_runs()
-        except (OSError, DatabaseError) as error:
-            raise _said(error) from error
-        return _carry_out()
-
-
-def _said(error: BaseException) -> BaseException:
-    """Return the error for people of what stopped a restore; others as they are."""
+def _refusal(error: OSError | DatabaseError, is_begun: bool) -> BackupError:
+    first = str(error).partition("\n")[0]
+    if is_begun:
+        said = f"The restore is not complete: {first}."
+        return BackupError("restore_unfinished", said, "Mend this, then run it again.")
     if isinstance(error, OSError):
         return cannot_write(NOT_RESTORED, error, settings.CLAUDEOPS_DATA_DIR)
-    if isinstance(error, DatabaseError):
-        said = str(error).partition("\n")[0]
-        return BackupError("no_answer", f"{NOT_RESTORED}: the database does not answer: {said}.", "Check DATABASE_URL.")
-    return error
+    said = f"{NOT_RESTORED}: the database does not answer: {first}."
+    return BackupError("no_answer", said, "Check DATABASE_URL.")
 
 
 # What must hold before.
-
-
-def _take_locks(stack: ExitStack) -> None:
-    stack.enter_context(locked())
-    if not stack.enter_context(file_lock(Path(settings.CLAUDEOPS_DATA_DIR) / UP_LOCK)):
-        raise _runs("`manage.py up` runs")
 
 
 def _runs(what: str) -> BackupError:
@@ -136,8 +119,16 @@ def _require_nothing_runs() -> None:
     if connection.vendor == "postgresql" and (others := _other_connections()):
         raise _runs(f"The database is in use by {others} other connections")
     connection.close()
-    for process, name in _users():
-        raise _runs(f"Process {process.pid} has {name} open")
+    # A web server has the database open, a session that runs its raw log.
+    places = [f"{sessions_folder().resolve()}{os.sep}"]
+    places += [str(Path(connection.settings_dict["NAME"]).resolve())] if connection.vendor == "sqlite" else []
+    for process in psutil.process_iter():
+        opened: list[Any] = []
+        with suppress(psutil.Error, OSError):
+            opened = process.open_files() if process.pid != os.getpid() else []
+        for file in opened:
+            if file.path.startswith(tuple(places)):
+                raise _runs(f"Process {process.pid} has {file.path} open")
 
 
 def _other_connections() -> int:
@@ -155,24 +146,11 @@ def _other_connections() -> int:
     return others
 
 
-def _users() -> Iterator[tuple[psutil.Process, str]]:
-    """Yield the other processes with an open file of the database or a raw log: a web server, a session that runs."""
-    own = str(connection.settings_dict["NAME"]) if connection.vendor == "sqlite" else ""
-    sessions = f"{sessions_folder().resolve()}{os.sep}"
-    for process in psutil.process_iter():
-        if process.pid == os.getpid():
-            continue
-        with suppress(psutil.Error, OSError):
-            for opened in process.open_files():
-                if (own and opened.path.startswith(str(Path(own).resolve()))) or opened.path.startswith(sessions):
-                    yield process, opened.path
-
-
 def _require_empty() -> None:
-    logs = next(files.raw_logs(sessions_folder()), None)
-    if logs is None and database.is_empty():
+    is_empty = database.is_empty()
+    if is_empty and next(files.raw_logs(sessions_folder()), None) is None:
         return
-    what = "The database" if not database.is_empty() else str(sessions_folder())
+    what = str(sessions_folder()) if is_empty else "The database"
     raise BackupError(
         "not_empty",
         f"{what} is not empty. {NOT_RESTORED}.",
@@ -199,15 +177,11 @@ def _require_fit(found: Manifest) -> None:
         )
 
 
-# Stage, plan, carry out.
+# Stage, and put in place.
 
 
 def _staged() -> Path:
     return Path(settings.CLAUDEOPS_DATA_DIR) / STAGED
-
-
-def _live_database() -> Path:
-    return Path(connection.settings_dict["NAME"]).absolute()
 
 
 def _staged_database() -> Path:
@@ -216,46 +190,46 @@ def _staged_database() -> Path:
     return live.with_name(f"{STAGED}.{live.name}")
 
 
-def _other_name(name: str, ending: str) -> str:
-    return f"{name[: 62 - len(ending)]}_{ending}"  # PostgreSQL cuts names at 63 bytes
+def _live_database() -> Path:
+    return Path(connection.settings_dict["NAME"]).absolute()
+
+
+def _named(ending: str) -> str:
+    """Return the name of a database of PostgreSQL beside the configured one: PostgreSQL cuts names at 63 bytes."""
+    return f"{str(connection.settings_dict['NAME'])[: 62 - len(ending)]}_{ending}"
 
 
 def _clear_staged() -> None:
-    files.remove(_staged())
+    if _staged().is_dir():
+        shutil.rmtree(_staged())
     if connection.vendor == "sqlite":
         _staged_database().unlink(missing_ok=True)
         return
     with suppress(DatabaseError), database.maintenance() as cursor:
-        cursor.execute(f"DROP DATABASE IF EXISTS {connection.ops.quote_name(_staged_name())}")
-
-
-def _staged_name() -> str:
-    return _other_name(str(connection.settings_dict["NAME"]), "restore")
+        for ending in ("restore", "replaced"):
+            cursor.execute(f"DROP DATABASE IF EXISTS {connection.ops.quote_name(_named(ending))}")
 
 
 def _stage(path: Path, found: Manifest) -> None:
     """Copy everything: raw logs are masked in place, so the house must not share a file with its backup."""
-    _clear_staged()
-    staged = _staged()
     for part in (LOGS, KEYS):
-        (staged / part).mkdir(parents=True, mode=0o700)
+        (_staged() / part).mkdir(parents=True, mode=0o700)
     for entry in (*found.of(LOGS), *(key for key in found.of(KEYS) if (path / key.path).exists())):
-        target = staged / entry.path
+        target = _staged() / entry.path
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.copy(path / entry.path, target)
-    files.sync_folders(staged)
+    files.sync_folders(_staged())
     if found.vendor == "sqlite":
         target = _staged_database()
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.copy(path / found.database.path, target)
         target.chmod(0o600)
-        files.sync_folder(target.parent)
     else:
         _stage_postgresql(path / found.database.path)
 
 
 def _stage_postgresql(dump: Path) -> None:
-    live, staged = str(connection.settings_dict["NAME"]), _staged_name()
+    live, staged = str(connection.settings_dict["NAME"]), _named("restore")
     try:
         with database.maintenance() as cursor:
             cursor.execute(
@@ -275,90 +249,59 @@ def _stage_postgresql(dump: Path) -> None:
     database.run("pg_restore", "--exit-on-error", "--no-owner", "--dbname", database.conninfo(staged), str(dump))
 
 
-def _write_plan(name: str, found: Manifest, at: datetime) -> None:
-    data = Path(settings.CLAUDEOPS_DATA_DIR)
-    steps: list[Step] = []
-    aside = data / f"{ASIDE}{at:{STAMP}}"
-    staged = _staged()
-    steps += _replace(sessions_folder(), staged / LOGS, aside)
-    for key in KEY_FILES:
-        # The first password is of the database that goes; the secret key stays unless the backup has one.
-        if (staged / KEYS / key).exists() or key != KEY_FILES[0]:
-            steps += _replace(data / key, staged / KEYS / key, aside)
-    for cache in CACHES:
-        steps += _replace(data / cache, None, aside)
-    folders = [aside]
+def _put_in_place(stamp: str) -> list[str]:
+    """Put what is staged in its place; return where that which was there is set aside."""
+    data, staged = Path(settings.CLAUDEOPS_DATA_DIR), _staged()
+    aside = data / f"{ASIDE}{stamp}"
+    moves = [(sessions_folder(), staged / LOGS, aside)]
+    # The first password is of the database that goes; the secret key stays unless the backup has one.
+    moves += [
+        (data / key, staged / KEYS / key, aside)
+        for key in KEY_FILES
+        if key != KEY_FILES[0] or (staged / KEYS / key).exists()
+    ]
+    moves += [(data / cache, staged / cache, aside) for cache in CACHES]
+    names = []
     if connection.vendor == "sqlite":
         live = _live_database()
         beside = live.parent / aside.name
-        folders.append(beside)
-        if live.exists():
-            steps.append((LINK, str(live), str(beside / live.name)))  # so that there is a database at any time
-        for ending in BESIDE:
-            steps += _replace(live.with_name(live.name + ending), None, beside)
-        steps.append((REPLACE, str(_staged_database()), str(live)))
+        moves += [(live.with_name(live.name + ending), staged / ending, beside) for ending in BESIDE]
+        moves.append((live, _staged_database(), beside))
     else:
-        current = str(connection.settings_dict["NAME"])
-        old = _other_name(current, f"before_restore_{at:{STAMP}}".lower())
-        steps.insert(0, (SWAP, _staged_name(), old))  # the step that others can prevent
-    plan = {"backup": name, "at": found.at.isoformat(), "aside": sorted({str(one) for one in folders}), "steps": steps}
-    files.write(plan_file(), json.dumps(plan, indent=1) + "\n")
+        old = _named(f"before_restore_{stamp}".lower())
+        names.append(f"database {old}")
+        _swap_databases(old)  # the step that others can prevent
+    for move in moves:
+        _move(*move)
+    folders = {folder for _, _, folder in moves}
+    for folder in {folder.parent for folder in folders} | {folder for folder in folders if folder.exists()}:
+        files.sync_folder(folder)
+    return [*sorted(str(folder) for folder in folders if folder.exists()), *names]
 
 
-def _replace(live: Path, new: Path | None, aside: Path) -> list[Step]:
-    steps: list[Step] = [(MOVE, str(live), str(aside / live.name))] if live.exists() else []
-    if new is not None and new.exists():
-        steps.append((MOVE, str(new), str(live)))
-    return steps
-
-
-def _carry_out() -> Restored:
-    """Carry out the plan; a step that is done is passed over. Raises BackupError; `finish` goes on then."""
-    try:
-        plan = json.loads(plan_file().read_text(encoding="utf-8"))
-        done = Restored(plan["backup"], datetime.fromisoformat(plan["at"]))
-        for folder in plan["aside"]:
-            Path(folder).mkdir(exist_ok=True, mode=0o700)
-        for kind, source, target in plan["steps"]:
-            _step(kind, source, target)
-        for parent in {Path(target).parent for kind, _, target in plan["steps"] if kind != SWAP}:
-            files.sync_folder(parent)
-        done.aside = [one for one in plan["aside"] if any(Path(one).iterdir())]
-        for one in set(plan["aside"]) - set(done.aside):
-            Path(one).rmdir()
-        done.aside += [f"database {target}" for kind, _, target in plan["steps"] if kind == SWAP]
-        plan_file().unlink()
-        _clear_staged()
-    except (OSError, DatabaseError, ValueError, KeyError) as error:
-        raise BackupError(
-            "restore_unfinished",
-            f"The restore is not complete: {str(error).partition(chr(10))[0]}.",
-            "Mend this, then run: manage.py restore --finish",
-        ) from error
-    return done
-
-
-def _step(kind: str, source: str, target: str) -> None:
-    if kind == SWAP:
-        _swap(source, target)
-        return
-    old, new = Path(source), Path(target)
-    if not old.exists() or (kind != REPLACE and new.exists()):
-        return
-    if kind == LINK:
-        new.hardlink_to(old)
+def _move(live: Path, new: Path, aside: Path) -> None:
+    """Put `new`, if there is one, in the place of `live`, which is set aside unless an interrupted restore made it."""
+    if live.exists() and not (aside / live.name).exists():
+        aside.mkdir(exist_ok=True, mode=0o700)
+        live.rename(aside / live.name)
+    elif live.is_dir():
+        shutil.rmtree(live)
     else:
-        old.rename(new)
+        live.unlink(missing_ok=True)
+    if new.exists():
+        new.rename(live)
 
 
-def _swap(staged: str, old: str) -> None:
-    """Rename the live database to `old` and the staged one to its name, in one transaction."""
+def _swap_databases(old: str) -> None:
+    """Rename the live database to `old` and the staged one to its name, in one transaction.
+
+    Where there is `old`, an interrupted restore has made the live one, which goes.
+    """
     live, quote = str(connection.settings_dict["NAME"]), connection.ops.quote_name
     with database.maintenance() as cursor:
-        cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [staged])
-        if cursor.fetchone() is None:
-            return
+        cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [old])
+        goes = _named("replaced") if cursor.fetchone() else old
         cursor.execute(
-            f"BEGIN; ALTER DATABASE {quote(live)} RENAME TO {quote(old)}; "
-            f"ALTER DATABASE {quote(staged)} RENAME TO {quote(live)}; COMMIT"
+            f"BEGIN; ALTER DATABASE {quote(live)} RENAME TO {quote(goes)}; "
+            f"ALTER DATABASE {quote(_named('restore'))} RENAME TO {quote(live)}; COMMIT"
         )

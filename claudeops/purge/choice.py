@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
 
+from claudeops.lib.cli import Refusal
 from claudeops.lib.secrets import mask
-from claudeops.purge.errors import PurgeError
-from claudeops.purge.texts import Needles
+from claudeops.purge.needles import Needles
 from memories.capture.text import fold
 from memories.lifecycle.projects import find_project
 from memories.models import (
@@ -34,6 +33,10 @@ from sessions_app.models import Event, Session
 BATCH = 500
 
 
+class PurgeError(Refusal):
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Choice:
     """By what is chosen. The filters all apply; `ids` are numbers of memories and stand alone.
@@ -43,7 +46,7 @@ class Choice:
     memories of less than 8 characters, too; a query is looked for at any length.
     """
 
-    ids: tuple[int, ...] = ()
+    ids: Sequence[int] = ()
     query: str = ""
     service: str = ""
     project: str = ""
@@ -57,21 +60,14 @@ class Choice:
         given = {name: value for name, value in asdict(self).items() if value not in ("", (), None, False)}
         if self.query:
             given["query"] = f"sha256:{hashlib.sha256(fold(self.query).encode()).hexdigest()}"
-        if self.ids:
-            given["ids"] = list(self.ids)
         return given
-
-    @classmethod
-    def of(cls, given: dict[str, Any]) -> Choice:
-        """Return the choice that `without_text` described, with the query itself in `given` if it had one."""
-        return cls(**{**given, "ids": tuple(given.get("ids", ()))})
 
 
 @dataclass(slots=True)
 class Chosen:
     """What is to be forgotten: ids of memories, proposals and segments that say nothing else, sessions, and texts.
 
-    `since` (UTC) is when the first of it was stored; None when that is not known. `person` and `query` as in Choice.
+    `since` (ISO, UTC) is when the first of it was stored; "" when that is not known. `person` and `query` as in Choice.
     """
 
     memories: list[int] = field(default_factory=list)
@@ -82,19 +78,10 @@ class Chosen:
     query: str = ""
     person: str = ""
     short: bool = False
-    since: datetime | None = None
+    since: str = ""
 
     def needles(self) -> Needles:
         return Needles(self.texts, short=self.short, query=self.query)
-
-    def as_work(self) -> dict[str, Any]:
-        return {**asdict(self), "since": self.since and self.since.isoformat()}
-
-    @classmethod
-    def of_work(cls, work: dict[str, Any]) -> Chosen:
-        since = work.get("since")
-        names = [name for name in cls.__slots__ if name in work]
-        return cls(**{name: work[name] for name in names} | {"since": datetime.fromisoformat(since) if since else None})
 
 
 def choose(choice: Choice) -> Chosen:
@@ -115,7 +102,9 @@ def choose(choice: Choice) -> Chosen:
     found.proposals = _proposals_of(found.memories)
     found.segments = sorted(set(_in(Fact.objects.all(), "memory", found.memories, "segment_id")))
     found.texts = sorted({text for text in (query, *_texts(found)) if text and fold(text)})
-    found.since = _since(found)
+    times = list(_in(Memory.objects.all(), "pk", found.memories, "created_at"))
+    times += Session.objects.filter(pk__in=found.sessions).values_list("queued_at", flat=True)
+    found.since = min(times).isoformat() if times else ""
     return found
 
 
@@ -160,40 +149,36 @@ def _proposals_of(memories: Collection[int]) -> list[int]:
 def _texts(found: Chosen) -> Iterator[str]:
     """Yield each text that states what is to be forgotten."""
     ids = found.memories
-    yield from _in(Memory.objects.all(), "pk", ids, "observation")
     for before, after, evidence in _in(MemoryChange.objects.all(), "memory", ids, "before", "after", "evidence"):
         for data, name in ((before, "observation"), (after, "observation"), (evidence, "text")):
             if isinstance(data, dict) and isinstance(data.get(name), str):
                 yield data[name]
-    yield from _in(Fact.objects.all(), "memory", ids, "text")
-    yield from _in(GateDecision.objects.all(), "memory", ids, "text")
-    yield from _in(AgentCapture.objects.all(), "memory_id", ids, "text")
-    yield from _in(AgentFileEntry.objects.all(), "memory", ids, "text")
-    yield from _in(Disagreement.objects.all(), "older", ids, "older_text")
-    yield from _in(Disagreement.objects.all(), "newer", ids, "newer_text")
-    yield from _in(ProposalEvidence.objects.all(), "memory", ids, "text")
-    yield from _in(Segment.objects.all(), "pk", found.segments, "narrative")
-    for texts in _in(Proposal.objects.all(), "pk", found.proposals, "text", "proposed_text"):
-        yield from texts
-    if found.sessions:
-        yield from Event.objects.filter(session__in=found.sessions).values_list("message", flat=True)
-        yield from GateDecision.objects.filter(session__in=found.sessions).values_list("text", flat=True)
-        yield from Segment.objects.filter(transcript__session__in=found.sessions).values_list("narrative", flat=True)
-        yield from Fact.objects.filter(segment__transcript__session__in=found.sessions).values_list("text", flat=True)
-        for texts in Session.objects.filter(pk__in=found.sessions).values_list("response", "summary"):
-            yield from texts
+    for model, link, keys, column in (
+        (Memory, "pk", ids, "observation"),
+        (Fact, "memory", ids, "text"),
+        (GateDecision, "memory", ids, "text"),
+        (AgentCapture, "memory_id", ids, "text"),
+        (AgentFileEntry, "memory", ids, "text"),
+        (Disagreement, "older", ids, "older_text"),
+        (Disagreement, "newer", ids, "newer_text"),
+        (ProposalEvidence, "memory", ids, "text"),
+        (Segment, "pk", found.segments, "narrative"),
+        (Proposal, "pk", found.proposals, "text"),
+        (Proposal, "pk", found.proposals, "proposed_text"),
+        (Event, "session", found.sessions, "message"),
+        (GateDecision, "session", found.sessions, "text"),
+        (Segment, "transcript__session", found.sessions, "narrative"),
+        (Fact, "segment__transcript__session", found.sessions, "text"),
+        (Session, "pk", found.sessions, "response"),
+        (Session, "pk", found.sessions, "summary"),
+    ):
+        yield from _in(model._base_manager.all(), link, keys, column)
     if found.person:
         yield from Session.objects.filter(requested_by=found.person).values_list("task", flat=True)
         changes = MemoryChange.objects.filter(actor=found.person).exclude(kind=Change.DELETED)
         yield from (
             after["observation"] for after in changes.values_list("after", flat=True) if after.get("observation")
         )
-
-
-def _since(found: Chosen) -> datetime | None:
-    times = list(_in(Memory.objects.all(), "pk", found.memories, "created_at"))
-    times += list(Session.objects.filter(pk__in=found.sessions).values_list("queued_at", flat=True))
-    return min(times, default=None)
 
 
 def _in(rows: QuerySet[Any], column: str, ids: Collection[int], *wanted: str) -> Iterator[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ from django.apps import apps
 
 from claudeops.lib.cli import table
 from claudeops.purge.choice import Chosen
-from claudeops.purge.run import Plan
 from memories.models import Memory
 from sessions_app.models import Purge
 
@@ -79,34 +78,28 @@ def texts_of(chosen: Chosen) -> tuple[list[tuple[str, int | None]], int]:
     return found, max(0, len(set(chosen.texts)) - len(found))
 
 
-def plan_text(plan: Plan, chosen: Chosen) -> str:
+def plan_text(plan: Mapping[str, Any], chosen: Chosen) -> str:
     """Return a plan for a terminal. What a short word chooses is shown: it may be more than was meant."""
-    lines = [f"{_memories(plan.memories)} and {plan.texts:,} texts would be removed (--json lists them):"]
+    memories = "1 memory" if plan["memories"] == 1 else f"{plan['memories']:,} memories"
+    lines = [f"{memories} and {plan['texts']:,} texts would be removed (--json lists them):"]
     if chosen.needles().shows_examples:
         texts, more = texts_of(chosen)
         lines += [f"  “{text}”" + (f" (memory {pk})" if pk else "") for text, pk in texts]
         lines += [f"  and {more:,} more"] if more else []
-        lines += [EXAMPLES, *(f"  “{example}”" for example in plan.examples)] if plan.examples else []
-    lines += _places(plan.places)
-    lines += plan_notes(plan)
-    if plan.copies:
+        lines += [EXAMPLES, *(f"  “{example}”" for example in plan["examples"])] if plan["examples"] else []
+    lines += [_table(plan["places"]), *notes(plan)]
+    if plan["copies"]:
         lines.append("--backups removes these backups, too.")
-    if plan.running:
-        named = ", ".join(map(str, plan.running))
+    if plan["running"]:
+        named = ", ".join(map(str, plan["running"]))
         lines.append(f"Sessions run that know it and may write it again: {named}. Wait for their end, or add --force.")
     lines.append("Nothing was changed. Add --yes to do it; it cannot be undone.")
     return "\n".join(lines)
 
 
-def plan_notes(plan: Plan) -> list[str]:
-    """Return what a person must know before the confirmation, a sentence each."""
-    return list(_notes(plan.outside, plan.elsewhere, plan.copies, plan.kept, plan.too_short))
-
-
 def receipt_text(purge: Purge) -> str:
     receipt = purge.receipt
-    lines = [f"Purge {purge.pk} is done. Removed:", *_places(receipt.get("removed", {}))]
-    lines += notes(purge)
+    lines = [f"Purge {purge.pk} is done. Removed:", _table(receipt.get("removed", {})), *notes(receipt)]
     for command in receipt.get("history", ()):
         lines += [
             "Git's history still holds it. Stop claudeops and run this; it names the lines by their SHA-256:",
@@ -115,36 +108,17 @@ def receipt_text(purge: Purge) -> str:
     return "\n".join(lines)
 
 
-def notes(purge: Purge) -> list[str]:
-    """Return what a person must know beside what was removed, a sentence each."""
-    receipt = purge.receipt
-    outside, elsewhere, copies, kept = (receipt.get(name) or () for name in ("outside", "elsewhere", "copies", "kept"))
-    found = list(_notes(outside, elsewhere, copies, kept, receipt.get("too_short", 0)))
-    found += [f"A memory file could not be changed: {one}" for one in receipt.get("files_left", ())]
-    return found
+def notes(facts: Mapping[str, Any]) -> list[str]:
+    """Return what a person must know beside what is removed, by a plan or a receipt, a sentence each."""
+    sentences = {"outside": OUTSIDE, "elsewhere": ELSEWHERE, "copies": COPIES, "kept": KEPT}
+    named = {sentence: ", ".join(facts.get(name) or ()) for name, sentence in sentences.items()}
+    found = [sentence.format(names=names) for sentence, names in named.items() if names]
+    if count := facts.get("too_short", 0):
+        texts, verb = ("text has", "is") if count == 1 else ("texts have", "are")
+        found.append(SHORT.format(n=count, texts=texts, are=verb))
+    return found + [f"A memory file could not be changed: {one}" for one in facts.get("files_left", ())]
 
 
-def _places(places: Mapping[str, int]) -> list[str]:
-    if not places:
-        return ["  nothing"]
-    rows = [[one.words, f"{one.number:,}", ", ".join(one.names)] for one in places_of(places)]
-    return [table(["place", "number", "columns and files"], rows)]
-
-
-def _notes(
-    outside: Sequence[str],
-    elsewhere: Sequence[str],
-    copies: Sequence[str],
-    kept: Mapping[str, int] | Sequence[Any],
-    too_short: int,
-) -> Iterator[str]:
-    for sentence, names in ((OUTSIDE, outside), (ELSEWHERE, elsewhere), (COPIES, copies), (KEPT, list(kept))):
-        if names:
-            yield sentence.format(names=", ".join(map(str, names)))
-    if too_short:
-        one = too_short == 1
-        yield SHORT.format(n=too_short, texts="text has" if one else "texts have", are="is" if one else "are")
-
-
-def _memories(count: int) -> str:
-    return "1 memory" if count == 1 else f"{count:,} memories"
+def _table(places: Mapping[str, int]) -> str:
+    found = [[one.words, f"{one.number:,}", ", ".join(one.names)] for one in places_of(places)]
+    return table(["place", "number", "columns and files"], found) if found else "  nothing"

@@ -1,4 +1,7 @@
-"""Remove entries of MEMORY.md files by a commit that names no text, and say what rewrites git's history."""
+"""Remove lines of agents' memory files, and entries of MEMORY.md by a commit that names no text.
+
+Agents' files go before their memories: no sync takes the lines in again. What rewrites git's history is only said.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ from pathlib import Path
 
 from django.conf import settings
 
-from claudeops.purge.texts import Needles
+from claudeops.purge.needles import Needles
 from memories.curate import document, files, git
 from memories.errors import MemoriesError
-from memories.models import MemoryFile
+from memories.files import storage
+from memories.files.document import Edits
+from memories.files.storage import Unusable
+from memories.models import AgentFile, MemoryFile
 
 REWRITE = (
     'import hashlib,os,sys;p=sys.argv[1];i=p=="-";'
@@ -30,6 +36,42 @@ class Files:
     count: int = 0
     left: dict[str, str] = field(default_factory=dict)
     history: list[str] = field(default_factory=list)
+
+
+def remove_lines(needles: Needles, *, write: bool) -> Files:
+    """Remove the lines of agents' files that state a text; without `write` only count."""
+    found = Files()
+    for file in AgentFile.objects.select_related("project").order_by("pk") if needles else ():
+        if not file.project.path:
+            continue
+        name = storage.relative_path(file.project, file.agent)
+        try:
+            with storage.lock_of(file.project_id, file.agent):
+                found.count += _without_lines(file, needles, write=write)
+        except Unusable as error:
+            if needles.are_in(file.text):  # a file that never was, or is of another host, is no news
+                found.left[f"{file.project.slug}: {name}"] = str(error)
+    return found
+
+
+def _without_lines(file: AgentFile, needles: Needles, *, write: bool) -> int:
+    path = storage.location(file.project, file.agent)
+    stored, document = storage.read_document(path)
+    gone = frozenset(entry for entry in document.entries if needles.are_in(entry.text))
+    if not gone or not write:
+        return len(gone)
+    after = document.edited(Edits(remove=gone))
+    stored = storage.write(path, after.to_bytes())
+    file.entries.filter(text__in={entry.text for entry in gone}).delete()
+    # seen_change None: the next sync compares all of it.
+    AgentFile.objects.filter(pk=file.pk).update(
+        text=after.to_bytes().decode(),
+        sha256=stored.sha256,
+        size=stored.size,
+        modified_ns=stored.modified_ns,
+        seen_change=None,
+    )
+    return len(gone)
 
 
 def without(text: str, needles: Needles) -> tuple[str, int]:
@@ -50,7 +92,7 @@ def without(text: str, needles: Needles) -> tuple[str, int]:
 def remove(needles: Needles, *, by: str, write: bool) -> Files:
     """Commit each file of this host without the texts, in the name of `by`; without `write` only count."""
     found = Files()
-    for row in MemoryFile.objects.select_related("project").order_by("pk"):
+    for row in MemoryFile.objects.select_related("project").order_by("pk") if needles else ():
         name = f"{row} on {row.host}"
         try:
             if write:
@@ -74,7 +116,7 @@ def _rewriting(row: MemoryFile, needles: Needles) -> str:
     shown = git.git(spot, "log", "--all", "--full-history", "-p", "--no-ext-diff", "--no-textconv", "--format=%B")
     lines = set()
     for line in shown.splitlines():
-        if needles.spans(line):  # a line of a message, or of a file behind a sign
+        if needles.spans(line.decode(errors="surrogateescape")):  # of a message, or of a file behind a sign
             signed = line.startswith((b"+", b"-", b" "))
             lines |= {hashlib.sha256(part.strip()).hexdigest() for part in (line, line[signed:])}
     if not lines:

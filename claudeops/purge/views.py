@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.core.paginator import Paginator
@@ -17,12 +20,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_q.tasks import async_task
 
 from claudeops.lib.detail_page import Band, Figure
-from claudeops.lib.list_page.selection import Selection
+from claudeops.lib.list_page.selection import BIGGEST_ID, Selection
 from claudeops.purge import run
-from claudeops.purge.choice import Choice, Chosen, choose
-from claudeops.purge.describe import EXAMPLES, notes, places_of, plan_notes, texts_of
-from claudeops.purge.errors import PurgeError
-from claudeops.purge.forms import ChoiceForm, ConfirmForm
+from claudeops.purge.choice import Choice, Chosen, PurgeError, choose
+from claudeops.purge.describe import EXAMPLES, notes, places_of, texts_of
 from memories.errors import MemoriesError
 from memories.lifecycle import forgotten
 from memories.models import ForgottenText
@@ -39,23 +40,73 @@ MOST = 20_000
 """Memories that are chosen on a page at most."""
 
 
+class ChoiceForm(forms.Form):
+    """By what is chosen, beside a selection of memories. All that are given apply."""
+
+    query = forms.CharField(
+        required=False,
+        max_length=1_000,
+        label="Text",
+        help_text="Memories that contain it, and the text wherever it stands; below 8 characters as a whole word.",
+    )
+    service = forms.CharField(required=False, max_length=64, help_text="general: memories without a service.")
+    project = forms.CharField(required=False, max_length=64, help_text="Its slug.")
+    agent = forms.CharField(required=False, max_length=64, help_text="Its slug.")
+    session = forms.IntegerField(
+        required=False, min_value=1, max_value=BIGGEST_ID, help_text="Its number: all that it wrote."
+    )
+    person = forms.CharField(required=False, max_length=150, help_text="The account's name: all that it wrote.")
+    short = forms.BooleanField(
+        required=False, label="Short texts, too", help_text="Texts of memories below 8 characters, as whole words."
+    )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        for name, field in self.fields.items():
+            if name != "short":
+                field.widget.attrs["class"] = "field"
+
+    def choice(self) -> Choice:
+        given = {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}
+        return Choice(**given)
+
+
+class ConfirmForm(forms.Form):
+    """The number of memories, typed by hand, and what else is to be done."""
+
+    number = forms.IntegerField(min_value=0, max_value=BIGGEST_ID, label="Number of memories")
+    backups = forms.BooleanField(required=False, label="Also remove these backups")
+    force = forms.BooleanField(required=False, label="Although these sessions run")
+
+    def __init__(self, purge: Purge, data: Any = None) -> None:
+        super().__init__(data)
+        self.expected = purge.receipt.get("plan", {}).get("memories", 0)
+
+    def clean_number(self) -> int:
+        number = int(self.cleaned_data["number"])
+        if number != self.expected:
+            raise forms.ValidationError(f"Type {self.expected}, the number of memories that would be removed.")
+        return number
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @permission_required(PERMISSION, raise_exception=True)
 def purges(request: HttpRequest) -> HttpResponse:
     """List the purges; POST plans one, for the filters of the form or a selection of memories."""
-    if request.method != "POST":
-        return _list(request, ChoiceForm())
-    form, selection = ChoiceForm(request.POST), Selection(request.POST)
-    if not (form.is_valid() and selection.is_valid()):
-        return _list(request, form, status=422)
-    try:
-        planned = run.ask(_chosen(request, form, selection), by=actor(request))
-    except (PurgeError, MemoriesError) as error:
-        form.add_error(None, f"{error} {error.fix}".strip())
-        return _list(request, form, status=422)
-    async_task("claudeops.tasks.count_purge", planned.pk, cluster=DEFAULT, timeout=TIMEOUT)
-    return moved(request, reverse("purge", args=[planned.pk]), "Nothing is removed yet.", level=messages.INFO)
+    is_asked = request.method == "POST"
+    form, selection = ChoiceForm(request.POST if is_asked else None), Selection(request.POST)
+    if is_asked and form.is_valid() and selection.is_valid():
+        try:
+            planned = run.ask(_chosen(request, form, selection), by=actor(request))
+        except (PurgeError, MemoriesError) as error:
+            form.add_error(None, f"{error} {error.fix}".strip())
+        else:
+            async_task("claudeops.tasks.count_purge", planned.pk, cluster=DEFAULT, timeout=TIMEOUT)
+            return moved(request, reverse("purge", args=[planned.pk]), "Nothing is removed yet.", level=messages.INFO)
+    rows = Purge.objects.defer("work").order_by("-created_at", "-id")
+    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    return render(request, "purges/list.html", {"form": form, "page": page}, status=422 if is_asked else 200)
 
 
 def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Choice:
@@ -68,31 +119,23 @@ def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Cho
     return Choice(ids=tuple(sorted(set(ids)))) if ids else form.choice()
 
 
-def _list(request: HttpRequest, form: ChoiceForm, *, status: int = 200) -> HttpResponse:
-    rows = Purge.objects.defer("work").order_by("-created_at", "-id")
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    return render(request, "purges/list.html", {"form": form, "page": page}, status=status)
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 @permission_required(PERMISSION, raise_exception=True)
 def purge(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what would be removed, or the receipt; POST with the number of memories carries it out."""
     found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
-    form = ConfirmForm(_expected(found), request.POST if request.method == "POST" else None)
-    if request.method != "POST":
-        return render(request, "purges/purge.html", _context(found, form))
-    if form.is_valid():
-        asked = {name: form.cleaned_data[name] for name in ("backups", "force")}
+    is_asked = request.method == "POST"
+    form = ConfirmForm(found, request.POST if is_asked else None)
+    if is_asked and form.is_valid():
         try:
-            run.confirm(pk, by=actor(request), **asked)
+            run.confirm(pk, by=actor(request), backups=form.cleaned_data["backups"], force=form.cleaned_data["force"])
         except PurgeError as error:
             form.add_error(None, f"{error} {error.fix}".strip())
         else:
             async_task("claudeops.tasks.purge", pk, cluster=DEFAULT, timeout=TIMEOUT)
             return moved(request, reverse("purge", args=[pk]), f"Purge {pk} is being carried out.")
-    return render(request, "purges/purge.html", _context(found, form), status=422)
+    return render(request, "purges/purge.html", _context(found, form), status=422 if is_asked else 200)
 
 
 @require_safe
@@ -103,7 +146,7 @@ def live(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
     if request.GET.get("seen", "") == _state(found):
         return HttpResponse(status=204)
-    return render(request, "purges/_changed.html", _context(found, ConfirmForm(_expected(found))))
+    return render(request, "purges/_changed.html", _context(found, ConfirmForm(found)))
 
 
 @require_POST
@@ -126,20 +169,19 @@ def allow(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, reverse("purge", args=[pk]), "This text is not refused.", level=messages.WARNING)
 
 
-def _expected(found: Purge) -> int:
-    return int(found.receipt.get("plan", {}).get("memories", 0))
-
-
 def _state(found: Purge) -> str:
-    steps = list(found.steps.filter(done_at=None).values_list("name", flat=True)[:1])
-    told = f"{found.state}|{found.problem}|{bool(found.claimed_by)}|{steps}|{'plan' in found.receipt}"
+    told = f"{found.state}|{found.problem}|{list(found.receipt.get('steps', {}))}|{'plan' in found.receipt}"
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
     plan = found.receipt.get("plan")
-    steps = [(run.WORDS.get(step.name, step.name), step.done_at) for step in found.steps.all()]
-    texts, more_texts = texts_of(_chosen_now(found)) if plan else ([], 0)
+    done = found.receipt.get("steps", {})
+    steps = [(words, done.get(name) and datetime.fromisoformat(done[name])) for name, words in run.STEPS.items()]
+    chosen = Chosen()
+    with suppress(PurgeError, MemoriesError):  # it may be chosen no more
+        chosen = choose(run.choice_of(found)) if plan else chosen
+    texts, more_texts = texts_of(chosen)
     return {
         "purge": found,
         "address": reverse("purge", args=[found.pk]),
@@ -151,8 +193,8 @@ def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
         "more_texts": more_texts,
         "examples": found.work.get("examples") if plan else None,
         "examples_words": EXAMPLES,
-        "notes": plan_notes(run.Plan(**plan)) if plan else notes(found),
-        "steps": steps,
+        "notes": notes(plan or found.receipt),
+        "steps": steps if found.state != PurgeState.PLANNED else [],
         "chosen": chosen_words(found),
         "seen": _state(found),
         "refused": ForgottenText.objects.filter(purge=found.pk, allowed_at=None).aggregate(
@@ -160,14 +202,6 @@ def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
         ),
         "open": found.state == PurgeState.RUNNING or (found.state == PurgeState.PLANNED and not plan),
     }
-
-
-def _chosen_now(found: Purge) -> Chosen:
-    """Return what a planned purge is about now; nothing when it can be chosen no more."""
-    try:
-        return choose(run.choice_of(found))
-    except (PurgeError, MemoriesError):
-        return Chosen()
 
 
 def chosen_words(found: Purge) -> list[tuple[str, str]]:
@@ -189,8 +223,7 @@ def chosen_words(found: Purge) -> list[tuple[str, str]]:
 
 def _band(found: Purge, plan: dict[str, Any] | None) -> Band:
     figures = []
-    counted = plan or (found.receipt if found.state != PurgeState.PLANNED else None)
-    if counted:
+    if counted := plan or (found.receipt if found.state != PurgeState.PLANNED else None):
         removed = sum((plan or {}).get("places", found.receipt.get("removed", {})).values())
         figures = [
             Figure("Memories", f"{counted.get('memories', 0):,}"),
@@ -198,17 +231,11 @@ def _band(found: Purge, plan: dict[str, Any] | None) -> Band:
             Figure("Found" if plan else "Removed", f"{removed:,}"),
         ]
     if found.state == PurgeState.DONE:
-        return Band(f"Purge {found.pk}", "done", "ok", "ok", "It is forgotten; what is named below stays.", figures)
-    if found.state == PurgeState.RUNNING:
-        said = found.problem or "It goes on by itself after an interruption."
-        return Band(
-            f"Purge {found.pk}",
-            "running",
-            "failed" if found.problem else "running",
-            "bad" if found.problem else "info",
-            said,
-            figures,
-            is_live=True,
-        )
-    said = found.problem or ("Nothing is removed yet." if plan else "What would be removed is being counted.")
-    return Band(f"Purge {found.pk}", "planned", "queued", "warn", said, figures, is_live=not plan)
+        icon, tone, said, is_live = "ok", "ok", "It is forgotten; what is named below stays.", False
+    elif found.state == PurgeState.RUNNING:
+        icon, tone = ("failed", "bad") if found.problem else ("running", "info")
+        said, is_live = found.problem or "It goes on by itself after an interruption.", True
+    else:
+        counting = "Nothing is removed yet." if plan else "What would be removed is being counted."
+        icon, tone, said, is_live = "queued", "warn", found.problem or counting, not plan
+    return Band(f"Purge {found.pk}", found.state, icon, tone, said, figures, is_live=is_live)

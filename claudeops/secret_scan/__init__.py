@@ -6,18 +6,34 @@ value, only kinds, places and numbers.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
 
+from django.conf import settings
+from django.db.models import Model
 from django.utils import timezone
 
-from claudeops.secret_scan import columns, files, last, leftovers
+from claudeops.secret_scan import columns, files
 from memories.models import RecordLevel
 from memories.recall import keyword_index
 from memories.telemetry import record
+from sessions_app.runner.log_masking import mask_file
 
 Places = dict[str, Counter[str]]
+
+
+class Last(NamedTuple):
+    """`found` and `left` are numbers of credentials; `at` is UTC."""
+
+    at: datetime
+    masking: bool
+    found: int
+    left: int
 
 
 @dataclass(slots=True)
@@ -33,7 +49,7 @@ class Scanned:
     left: Places = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def add(self, place: str, kinds: Counter[str], *, left: bool) -> None:
+    def add(self, place: str, kinds: Mapping[str, int], *, left: bool) -> None:
         for places in (self.found, self.left) if left else (self.found,):
             places.setdefault(place, Counter()).update(kinds)
 
@@ -55,12 +71,19 @@ def scan(*, masking: bool, at: datetime | None = None) -> Scanned:
     Safe to repeat and to interrupt. `at` is UTC, now when None.
     """
     done = Scanned(masking, at or timezone.now())
-    for place, kinds, left in (*columns.scan(masking=masking), *files.scan(masking=masking)):
-        done.add(place, kinds, left=left)
+
+    def note(model: type[Model], found: Counter[tuple[columns.AnyField, str]]) -> None:
+        for (column, kind), number in found.items():
+            left = not (masking and columns.can_be_masked(model, column))
+            done.add(f"{model._meta.db_table}.{column.column}", {kind: number}, left=left)
+
+    columns.change_columns(lambda column, value: columns.masked(value), note, write=masking)
+    _scan_files(done)
     if masking:
         keyword_index.catch_up()  # the terms of the memories that were changed
-        done.problems += leftovers.remove()
-    last.write(last.Last(done.at, masking, done.count, done.left_count))
+        done.problems += columns.remove_leftovers()
+    facts = {"at": done.at.isoformat(), "masking": masking, "found": done.count, "left": done.left_count}
+    (Path(settings.CLAUDEOPS_DATA_DIR) / files.LAST).write_text(json.dumps(facts) + "\n", encoding="utf-8")
     record(
         "secrets.scan.completed",
         component="secret_scan",
@@ -72,3 +95,26 @@ def scan(*, masking: bool, at: datetime | None = None) -> Scanned:
         problems=len(done.problems),
     )
     return done
+
+
+def _scan_files(done: Scanned) -> None:
+    """Files of running sessions are left: they are masked when these end. So are raw logs that are kept on purpose."""
+    running, keep = files.running_folders(), settings.CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS
+    for path in files.text_files():
+        place = files.kind_of(path)
+        write = done.masking and not (keep and place.startswith("sessions/")) and path.parent not in running
+        try:
+            if kinds := mask_file(path, write=write):
+                done.add(place, kinds, left=not write)
+        except OSError as error:
+            done.add(f"{place} ({error.strerror})", {"file that cannot be read or written": 1}, left=True)
+
+
+def last_scan() -> Last | None:
+    """Return what the last scan found; None when there was none, or its file cannot be read."""
+    try:
+        found = json.loads((Path(settings.CLAUDEOPS_DATA_DIR) / files.LAST).read_text(encoding="utf-8"))
+        at = datetime.fromisoformat(found["at"])
+        return Last(at, bool(found["masking"]), int(found["found"]), int(found["left"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,14 +1,18 @@
-"""Search the text columns of every model, found by introspection, and mask them in batches."""
+"""Go through the text columns of every model, found by introspection, and change what they hold, in batches.
+
+A scan masks credentials by it, a purge puts marks in the place of texts.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any, TypeAlias
 
 from django.apps import apps
-from django.db import models
-from django.db.models import Field, Model
+from django.db import DatabaseError, connection, models
+from django.db.models import Field, Model, QuerySet
 from django_q.models import PickledObjectField
 
 from claudeops.lib.masked import Masked
@@ -25,6 +29,7 @@ DERIVED = frozenset({"memories.MemoryTerms"})
 """Made again from the texts that are masked."""
 WRITTEN_MASKED = frozenset({(LogEntry, "text"), (Session, "ingest_state")})
 """Written by the ingester alone, which masks what it reads; masking each batch once more would take its time."""
+BUSY = "The old values are still in free pages of the database ({error}). Stop the workers, then run this again."
 
 TEXTS = (models.CharField, models.TextField, models.JSONField, PickledObjectField)
 
@@ -46,50 +51,53 @@ def can_be_masked(model: type[Model], field: Field[Any, Any]) -> bool:
     return isinstance(field, Masked) or (model, field.name) in WRITTEN_MASKED or other
 
 
-def scan(*, masking: bool) -> Iterator[tuple[str, Counter[str], bool]]:
-    """Yield (table.column, kinds, whether they are left) for each batch of rows with a credential."""
+AnyField: TypeAlias = "Field[Any, Any]"
+Change = Callable[["Field[Any, Any]", Any], tuple[Any, Counter[str]]]
+"""Returns the new value for one of a column, and what was found in it, by kind."""
+
+
+def put(model: type[Model], pk: Any, new: dict[str, Any]) -> None:
+    if new:
+        model._base_manager.filter(pk=pk).update(**new)
+
+
+def change_columns(
+    change: Change,
+    note: Callable[[type[Model], Counter[tuple[AnyField, str]]], None],
+    *,
+    write: bool,
+    rows_of: Callable[[type[Model], list[AnyField]], QuerySet[Any]] | None = None,
+    put: Callable[[type[Model], Any, dict[str, Any]], None] = put,
+) -> None:
+    """Go through all rows with text (of those that `rows_of` returns) by their keys, and with `write` change them.
+
+    `note(model, found)` is called after each batch with finds, in the transaction that writes it; `found` counts by
+    field and kind. `put` gets the new values of a row with finds: of columns that hold text from outside.
+    """
     for model, fields in text_columns():
-        start = None
-        while True:
-            rows = model._base_manager.order_by("pk")
-            rows = rows if start is None else rows.filter(pk__gt=start)
-            batch = list(rows.values_list("pk", *(field.attname for field in fields))[:BATCH])
-            if not batch:
-                break
-            start = batch[-1][0]
-            yield from _batch(model, fields, batch, masking=masking)
-
-
-def _batch(
-    model: type[Model], fields: Sequence[Field[Any, Any]], batch: Sequence[tuple[Any, ...]], *, masking: bool
-) -> Iterator[tuple[str, Counter[str], bool]]:
-    hits: dict[Any, None] = {}
-    for pk, *values in batch:
-        for field, value in zip(fields, values, strict=True):
-            kinds = masked(value)[1]
-            if not kinds:
+        rows = (rows_of(model, fields) if rows_of else model._base_manager.all()).order_by("pk")
+        names = [field.attname for field in fields]
+        after = None
+        while batch := list((rows if after is None else rows.filter(pk__gt=after)).values_list("pk", *names)[:BATCH]):
+            after = batch[-1][0]
+            pairs = ((pk, zip(fields, values, strict=True)) for pk, *values in batch)
+            hits = [pk for pk, pair in pairs if any(change(field, value)[1] for field, value in pair)]
+            if not hits:
                 continue
-            rewrite = masking and can_be_masked(model, field)
-            if rewrite:
-                hits[pk] = None
-            yield f"{model._meta.db_table}.{field.column}", kinds, not rewrite
-    if hits:
-        _rewrite(model, [field for field in fields if can_be_masked(model, field)], list(hits))
-
-
-def _rewrite(model: type[Model], fields: Sequence[Field[Any, Any]], pks: Sequence[Any]) -> None:
-    """Mask the rows as they are now: locked, so that no change in between is lost."""
-    with writing():
-        rows = model._base_manager.select_for_update(of=("self",)).filter(pk__in=pks)
-        for pk, *values in rows.values_list("pk", *(field.attname for field in fields)):
-            new = {}
-            for field, value in zip(fields, values, strict=True):
-                text, kinds = masked(value)
-                if kinds:
-                    length = getattr(field, "max_length", None)
-                    new[field.attname] = text[:length] if isinstance(text, str) else text
-            if new:
-                model._base_manager.filter(pk=pk).update(**new)
+            found: Counter[tuple[AnyField, str]] = Counter()
+            with writing() if write else nullcontext():
+                # The rows as they are now: locked, so that no change in between is lost.
+                stored = model._base_manager.select_for_update(of=("self",)) if write else model._base_manager
+                for pk, *values in list(stored.filter(pk__in=hits).values_list("pk", *names)):
+                    new = {}
+                    for field, value in zip(fields, values, strict=True):
+                        text, kinds = change(field, value)
+                        found.update({(field, kind): number for kind, number in kinds.items()})
+                        if kinds and can_be_masked(model, field):
+                            new[field.attname] = text[: field.max_length] if isinstance(text, str) else text
+                    if write:
+                        put(model, pk, new)
+                note(model, found)
 
 
 def masked(value: Any) -> tuple[Any, Counter[str]]:
@@ -116,3 +124,24 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _texts(one)
+
+
+def remove_leftovers() -> list[str]:
+    """Rewrite the full-text indexes and the free pages, which keep what was overwritten or deleted.
+
+    Returns what could not be done, in sentences for people.
+    On PostgreSQL free space is released for reuse: the bytes go when it is written again, or by VACUUM FULL.
+    """
+    try:
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                cursor.execute("VACUUM")
+                return []
+            for table in ("memory_terms_fts", "segment_words"):
+                cursor.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608  (names of ours)
+            cursor.execute("VACUUM")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy = cursor.fetchone()[0]
+    except DatabaseError as error:
+        return [BUSY.format(error=str(error).partition("\n")[0])]
+    return [BUSY.format(error="it is in use")] if busy else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
@@ -11,21 +10,21 @@ from django.conf import settings
 
 from claudeops.backups.folder import backups_folder
 from claudeops.lib import sqlite_damage
-from claudeops.secret_scan import last
 from sessions_app.models import Session
 from sessions_app.runner.launch import MCP_CONFIG, folder_of
-from sessions_app.runner.log_masking import mask_file
 
+LAST = "secrets-scan.json"
+"""When the last scan ran and what it found: in the data folder, because raw logs belong to one host."""
 OTHERS = ("work", "models", "vectors", "backups", "demo")
 """Folders of agents, models and vectors; of backups, which are as old as they are; and the demo's own data folder."""
-KEYS = ("secret_key", "first-sign-in.txt", MCP_CONFIG, last.NAME)
+KEYS = ("secret_key", "first-sign-in.txt", MCP_CONFIG, LAST)
 """Files that hold a key on purpose, readable by their owner only."""
 DATABASES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".sqlite3-journal", ".lock", ".npz", ".bits")
 LOOKED_AT = 8192
 """A file with a NUL in so many first bytes is no text."""
 
 
-def is_apart(file: Path, keys: Collection[str] = KEYS) -> bool:
+def is_apart(file: Path, keys: Collection[str]) -> bool:
     """Whether a file of the data folder is a key, a database or a link, and not looked at.
 
     To open the live database would be harm enough: closing the file drops the locks that SQLite has in this process.
@@ -36,39 +35,33 @@ def is_apart(file: Path, keys: Collection[str] = KEYS) -> bool:
     return apart or file.is_symlink() or not file.is_file()
 
 
-def text_files() -> Iterator[Path]:
-    folder = Path(settings.CLAUDEOPS_DATA_DIR)
-    for path, folders, names in os.walk(folder):
+def text_files(apart: Collection[str] = OTHERS, keys: Collection[str] = KEYS) -> Iterator[Path]:
+    """Yield the files with text in the data folder, but for the folders `apart` and git's own, in a fixed order."""
+    top = Path(settings.CLAUDEOPS_DATA_DIR)
+    for path, folders, names in os.walk(top):
         here = Path(path)
-        if here == folder:
-            folders[:] = [name for name in folders if name not in OTHERS]
-        folders[:] = [name for name in folders if here / name != backups_folder()]
-        folders.sort()
-        for name in sorted(names):
-            file = here / name
-            if is_apart(file):
-                continue
-            with file.open("rb") as opened:
-                if b"\0" not in opened.read(LOOKED_AT):
-                    yield file
+        others = {".git", *(apart if here == top else ())}
+        folders[:] = sorted(name for name in folders if name not in others and here / name != backups_folder())
+        for file in (here / name for name in sorted(names)):
+            if not is_apart(file, keys) and is_text(file):
+                yield file
 
 
-def scan(*, masking: bool) -> Iterator[tuple[str, Counter[str], bool]]:
-    """Yield (folder/kind of file, kinds, whether they are left) for each file with a credential.
+def is_text(file: Path) -> bool:
+    """Whether a file has no NUL at its beginning; one that cannot be read may be text."""
+    try:
+        with file.open("rb") as opened:
+            return b"\0" not in opened.read(LOOKED_AT)
+    except OSError:
+        return True
 
-    Files of running sessions are left: they are masked when these end. So are raw logs that are kept on purpose.
-    """
-    data = Path(settings.CLAUDEOPS_DATA_DIR)
-    running = {folder_of(session) for session in Session.objects.running().only("uuid", "queued_at")}
-    keep = settings.CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS
-    for path in text_files():
-        top = path.relative_to(data).parts[0]
-        rewrite = masking and not (keep and top == "sessions") and path.parent not in running
-        place = f"{top}/**/{path.name}" if path.parent != data else path.name
-        try:
-            kinds = mask_file(path, write=rewrite)
-        except OSError as error:
-            yield f"{place} ({error.strerror})", Counter({"file that cannot be read or written": 1}), True
-            continue
-        if kinds:
-            yield place, kinds, not rewrite
+
+def running_folders() -> set[Path]:
+    """Return the folders of the sessions that run: their processes still write."""
+    return {folder_of(session) for session in Session.objects.running().only("uuid", "queued_at")}
+
+
+def kind_of(path: Path) -> str:
+    """Return what a file is in a report: its first folder and its name, without what differs by session."""
+    parts = path.relative_to(settings.CLAUDEOPS_DATA_DIR).parts
+    return path.name if len(parts) == 1 else f"{parts[0]}/**/{path.name}"

@@ -25,7 +25,7 @@ from claudeops.backups import folder as backups
 from claudeops.lib import database_version, outage, sqlite_damage
 from claudeops.lib.humanize import exact, size
 from claudeops.overview import health, silence
-from claudeops.secret_scan import last
+from claudeops.secret_scan import last_scan
 from claudeops.workers import schedules
 from memories.curate import git
 from memories.curate.document import MOST, WARN_AT
@@ -164,7 +164,7 @@ def _data_folder() -> Iterator[Finding]:
 
 
 def _secrets() -> Finding:
-    scanned = last.read()
+    scanned = last_scan()
     if scanned is None:
         return Finding(OK, "secrets", "never scanned; `manage.py secrets scan` counts credentials in what is stored")
     text = f"last scanned {scanned.at:%Y-%m-%d %H:%M} UTC: {scanned.found:,} credentials found, {scanned.left:,} left"

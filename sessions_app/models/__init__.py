@@ -6,7 +6,7 @@ from sessions_app.models.counts import AgentCount, EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
 from sessions_app.models.hook import HookHeard, HookReceipt, KnownRecord, TranscriptFolder
-from sessions_app.models.purge import Purge, PurgeState, PurgeStep
+from sessions_app.models.purge import Purge, PurgeState
 from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
 from sessions_app.models.session import OPEN_STATUSES, TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger
 
@@ -33,7 +33,6 @@ __all__ = [
     "Outcome",
     "Purge",
     "PurgeState",
-    "PurgeStep",
     "Remediation",
     "Runner",
     "ScheduleKind",

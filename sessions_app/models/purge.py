@@ -19,7 +19,7 @@ class Purge(models.Model):
     """One purge. `chosen` says by what (ids, names of filters, the SHA-256 of a query), never the text itself.
 
     `work` is what a run that is interrupted needs to go on, texts among it; it is emptied when the purge is done.
-    `receipt` has what was removed where, and what only git's history still holds.
+    `receipt` has what was removed where, when each step was done, and what only git's history still holds.
     """
 
     state = models.CharField(max_length=7, choices=PurgeState.choices, default=PurgeState.PLANNED)
@@ -27,8 +27,6 @@ class Purge(models.Model):
     chosen = models.JSONField(default=dict, blank=True)
     work = MaskedJSONField(default=dict, blank=True)
     receipt = models.JSONField(default=dict, blank=True)
-    claimed_by = models.CharField(max_length=300, blank=True, default="")
-    claimed_until = models.DateTimeField(null=True, blank=True)
     problem = MaskedCharField(max_length=500, blank=True, default="")
     created_at = models.DateTimeField(default=timezone.now)
     done_at = models.DateTimeField(null=True, blank=True)
@@ -41,22 +39,3 @@ class Purge(models.Model):
 
     def __str__(self) -> str:
         return f"purge {self.pk}"
-
-
-class PurgeStep(models.Model):
-    """One place of a purge, in the order in which places are cleared; `counts` says what was removed there."""
-
-    purge = models.ForeignKey(Purge, on_delete=models.CASCADE, related_name="steps", db_index=False)
-    name = models.CharField(max_length=32)
-    position = models.PositiveSmallIntegerField()
-    done_at = models.DateTimeField(null=True, blank=True)
-    cursor = models.JSONField(default=dict, blank=True)
-    counts = models.JSONField(default=dict, blank=True)
-
-    class Meta:
-        db_table = "purge_steps"
-        ordering = ["purge", "position"]
-        constraints = [models.UniqueConstraint(fields=["purge", "name"], name="purge_steps_once")]
-
-    def __str__(self) -> str:
-        return f"{self.name} of purge {self.purge_id}"

@@ -8,9 +8,10 @@ changes nothing.
 from __future__ import annotations
 
 import logging
+import os
 import stat
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -74,31 +75,49 @@ def mask_file(path: Path, *, write: bool = True) -> Counter[str]:
 
     Without `write` it only counts. A line longer than the reader's limit is masked in parts.
     """
+    return change_file(path, mask_bytes, write=write, by_line=path.suffix == ".jsonl", longest=MAX_LINE)
+
+
+def change_file(
+    path: Path,
+    change: Callable[[bytes], tuple[bytes, Counter[str]]],
+    *,
+    write: bool,
+    by_line: bool = False,
+    longest: int = -1,
+) -> Counter[str]:
+    """Change a file in place; return what was found, by kind. Raises OSError. A read-only file stays one.
+
+    `change` gets a line, or a block of whole lines, and returns as many bytes. `longest` is how much of a line is read.
+    """
     kinds: Counter[str] = Counter()
     read_only = write and is_sealed(path)
     if read_only:
         path.chmod(0o600)
     with path.open("r+b" if write else "rb") as file:
-        for start, data in _parts(file, by_line=path.suffix == ".jsonl"):
-            masked, found = mask_bytes(data)
+        for start, data in _parts(file, by_line=by_line, longest=longest):
+            new, found = change(data)
             kinds += found
-            if write and masked != data:
+            if write and new != data:
                 end = file.tell()
                 file.seek(start)
-                file.write(masked)
+                file.write(new)
                 file.seek(end)
+        if write and kinds:
+            file.flush()
+            os.fsync(file.fileno())
     if read_only:
         path.chmod(0o400)
     return kinds
 
 
-def _parts(file: BinaryIO, *, by_line: bool) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, bytes): a line of JSON, or a block of a plain text that ends with a line."""
+def _parts(file: BinaryIO, *, by_line: bool, longest: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, bytes): a line, or a block that ends with a line."""
     while True:
         start = file.tell()
-        data = file.readline(MAX_LINE) if by_line else file.read(BLOCK)
+        data = file.readline(longest) if by_line else file.read(BLOCK)
         if not data:
             return
         if not by_line and len(data) == BLOCK:
-            data += file.readline(MAX_LINE)
+            data += file.readline(longest)
         yield start, data

@@ -1,9 +1,8 @@
 """Follow a piece of knowledge from the transcript to the prompt, and say where it ended: `trace` is the door.
 
-`steps`, `sentence` and `place` are pure. Reads only, and bounded: the last days, the last sessions.
+`steps` and `ranking` are pure. Reads only, and bounded: the last days, the last sessions.
 """
 
-from sessions_app.trace import report
 from sessions_app.trace.service import trace
 
-__all__ = ["report", "trace"]
+__all__ = ["trace"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeGuard, TypeVar
 
-from django.db.models import Q
+from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
 
+from claudeops.lib import local_time
 from memories.candidates import same_text
 from memories.capture.lines import accepted_lines
 from memories.capture.markers import OPENING, memory_markers
@@ -21,9 +22,10 @@ from memories.recall.filters import Filters, scope_of
 from memories.recall.query import LONGEST_QUERY, index_terms, words
 from memories.recall.query_vector import start_query_vector
 from sessions_app.models import LogEntry, LogKind, Session
-from sessions_app.trace.steps import End
+from sessions_app.trace.answer import Near, Trace
+from sessions_app.trace.steps import End, Link, Name, Seen
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=Model)
 
 NUMBER = re.compile(r"\s*(?:memory\s*)?#?\[?m?(\d{1,18})\]?\s*\Z", re.IGNORECASE)
 """A memory by its number: 655, #655, m655, [m655], memory 655."""
@@ -46,27 +48,38 @@ MOST_FOUND = 200
 SHARED = 0.6
 """Least share of the text's words in a line or a discard that says it."""
 MARKER_LIKE = re.compile(r"\bMEMORY\b\s*[:\]\-(]|\[\s*memory\b", re.IGNORECASE)
+QUOTED = 200
+AT_DESK = Link("the desk", "desk", (), "view=discarded")
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """A memory near a text: `likeness` 0..1 is its share of the words, or its cosine if that is higher."""
-
-    memory: Memory
-    likeness: float
-    is_it: bool
+def day(at: datetime | None) -> str:
+    return local_time.day(at, timezone.now()) if at else ""
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """A line of a session's log that says the text, and what became of it there. `seq` is its place, `at` UTC."""
+def quoted(text: str) -> str:
+    """Return a text of an agent in one line, without control characters, cut."""
+    text = fold(text)
+    return text if len(text) <= QUOTED else text[: QUOTED - 1] + "…"
 
-    session_id: int
-    seq: int
-    at: datetime
-    text: str
-    end: End
-    reason: str = ""
+
+def terms_in(text: str) -> frozenset[str]:
+    return frozenset(index_terms(text[:LONGEST_QUERY]))
+
+
+def longest_words(text: str) -> list[str]:
+    """Return the two longest words of a text, by which the database looks for it."""
+    found = {word for word in words(text[:LONGEST_QUERY]) if len(word) > 3}
+    return sorted(found, key=lambda word: (-len(word), word))[:2]
+
+
+def share(asked: frozenset[str], text: str) -> float:
+    """Return the share (0..1) of the words asked for that a text has."""
+    return len(asked.intersection(index_terms(text))) / len(asked) if asked else 0.0
+
+
+def is_one(project: object) -> TypeGuard[int | None]:
+    """Whether only what belongs to one project may be seen, or to none."""
+    return project is None or isinstance(project, int)
 
 
 def number_in(text: str) -> int | None:
@@ -100,106 +113,129 @@ def memories_near(text: str, scope: Filters) -> list[Near]:
     return sorted(near, key=lambda one: (not one.is_it, -one.likeness, not one.memory.active, -one.memory.pk))
 
 
-def share(asked: frozenset[str], text: str) -> float:
-    """Return the share (0..1) of the words asked for that a text has."""
-    return len(asked.intersection(index_terms(text))) / len(asked) if asked else 0.0
-
-
-def discard_of(text: str, at: datetime, scope: Filters) -> GateDecision | None:
-    """Return what the gate discarded that says the text; its text is kept for 14 days."""
+def discarded(found: Trace, scope: Filters, at: datetime) -> bool:
+    """Look for it in what the gate discarded; the text of that is kept for 14 days."""
     rows = GateDecision.objects.filter(verdict="discard", at__gte=at - KEPT, at__lte=at).exclude(text="")
-    if scope.project is None or isinstance(scope.project, int):
+    if is_one(scope.project):
         rows = rows.filter(Q(project=None) | Q(project=scope.project))
-    return _best(text, rows.order_by("-at", "-id")[:DISCARDS], lambda row: row.text)
+    row = _best(found.asked, rows.order_by("-at", "-id")[:DISCARDS], lambda row: row.text)
+    if row is None:
+        return False
+    reason = row.words or ", ".join(row.reasons)
+    found.ended(End.DISCARDED, day=day(row.at), reason=reason)
+    found.seen[Name.TRANSCRIPT] = _written_by(row.session_id, row.text, row.at)
+    found.seen[Name.GATE] = Seen("Discarded it", reason, at=row.at, link=AT_DESK)
+    return True
 
 
-def deleted_of(text: str) -> MemoryChange | None:
-    """Return the deletion of a memory that said the text."""
+def deleted(found: Trace) -> bool:
+    """Look for the deletion of a memory that said it."""
     rows = MemoryChange.objects.filter(listed_as=Listed.DELETED, kind=Change.DELETED).order_by("-at", "-id")[:DELETED]
-    return _best(text, rows, lambda row: str((row.before or {}).get("observation") or ""))
+    row = _best(found.asked, rows, lambda row: str((row.before or {}).get("observation") or ""))
+    if row is None:
+        return False
+    before, by = row.before or {}, f"by {row.actor}"
+    found.ended(End.DELETED, day=day(row.at), reason=by if row.actor else "")
+    found.seen |= {
+        Name.TRANSCRIPT: _written_by(before.get("session_id"), str(before.get("observation")), None),
+        Name.GATE: Seen("Held it for review" if before.get("verdict") == "hold" else "Allowed it"),
+        Name.STORE: Seen("Kept it; since then deleted", row.reason or by, at=row.at),
+    }
+    return True
+
+
+def _written_by(session_id: Any, text: str, at: datetime | None) -> Seen:
+    if not isinstance(session_id, int):
+        return Seen("It was said", quoted(text), at=at)
+    return Seen(f"Session {session_id} wrote it", quoted(text), at=at, link=Link.to("session", session_id))
 
 
 def proposal_of(text: str, scope: Filters) -> Proposal | None:
     """Return the latest change of MEMORY.md that was proposed and says the text."""
     rows = Proposal.objects.select_related("file")
-    if scope.project is None or isinstance(scope.project, int):
+    if is_one(scope.project):
         rows = rows.filter(Q(file__project=None) | Q(file__project=scope.project))
     return _best(text, rows.order_by("-id")[:PROPOSALS], lambda row: f"{row.text} {row.proposed_text}")
 
 
-def _best(text: str, rows: Iterable[Row], said: Callable[[Row], str]) -> Row | None:
-    asked = frozenset(index_terms(text[:LONGEST_QUERY]))
-    best: Row | None = None
-    most = SHARED
-    for row in rows:
-        found = share(asked, said(row))
-        if found >= most and (best is None or found > most):
-            best, most = row, found
-    return best
+def _best(text: str, rows: QuerySet[Row], said: Callable[[Row], str]) -> Row | None:
+    """Return the first row with the largest share of the text's words; None below SHARED."""
+    asked = terms_in(text)
+    best = max(((share(asked, said(row)), -place, row) for place, row in enumerate(rows)), default=None)
+    return best[2] if best and best[0] >= SHARED else None
 
 
-def segment_of(text: str, scope: Filters) -> narratives.Narrative | None:
-    """Return the observed segment whose narrative says the text."""
-    asked = frozenset(index_terms(text[:LONGEST_QUERY]))
-    for one in narratives.search(text[:LONGEST_QUERY], scope, most=NEAREST):
+def in_narratives(found: Trace, scope: Filters) -> bool:
+    """Look for it in the narratives of observed segments."""
+    asked = terms_in(found.asked)
+    for one in narratives.search(found.asked[:LONGEST_QUERY], scope, most=NEAREST):
         if share(asked, one.narrative) >= SHARED:
-            return one
-    return None
+            found.ended(End.ONLY_SAID, day=day(one.at))
+            link = Link(one.source, "transcript", (one.transcript,))
+            found.seen[Name.TRANSCRIPT] = Seen(
+                "An observed session was about it", quoted(one.narrative), at=one.at, link=link
+            )
+            return True
+    return False
 
 
-def line_of(text: str, session: Session | None, scope: Filters) -> LogLine | None:
-    """Return the line of a log that says the text: of the session, or of the latest sessions; a marker's first."""
-    asked = frozenset(index_terms(text[:LONGEST_QUERY]))
-    wanted = sorted(
-        {word for word in words(text[:LONGEST_QUERY]) if len(word) > 3}, key=lambda word: (-len(word), word)
-    )
+def in_logs(found: Trace, scope: Filters) -> bool:
+    """Look for it in the log of the session, or those of the latest sessions: a marker's line first."""
+    asked = terms_in(found.asked)
     if not asked:
-        return None
-    found: list[tuple[bool, float, LogLine]] = []
-    sessions = [session] if session else _latest(scope)
+        return False
+    says = Q(text__icontains="memory")
+    for word in longest_words(found.asked):
+        says |= Q(text__icontains=word)
+    best: tuple[tuple[Any, ...], LogEntry, str, End, str] | None = None
     left = MOST_FOUND
-    for one in sessions:
-        rows = LogEntry.objects.filter(session=one.pk, seq__lte=MOST_LINES if session else LINES, kind=LogKind.TEXT)
-        says = Q(text__icontains="memory")
-        for word in wanted[:2]:
-            says |= Q(text__icontains=word)
-        entries = list(rows.filter(says).order_by("-seq")[:left])
-        left -= len(entries)
-        for entry in entries:
-            for line in _lines_that_say(asked, entry, in_project=one.project_id is not None):
-                found.append((line.end is not End.ONLY_SAID, share(asked, line.text), line))
+    for session in [found.session] if found.session else _latest(scope):
+        most = MOST_LINES if found.session else LINES
+        rows = LogEntry.objects.filter(session=session.pk, seq__lte=most, kind=LogKind.TEXT).filter(says)
+        for entry in rows.order_by("-seq")[:left]:
+            left -= 1
+            for line, end, reason in _lines_that_say(asked, entry.text, in_project=session.project_id is not None):
+                order = end is not End.ONLY_SAID, share(asked, line), entry.session_id, entry.seq
+                if best is None or order > best[0]:
+                    best = order, entry, line, end, reason
         if left <= 0:
             break
-    return max(found, key=lambda one: (one[0], one[1], one[2].session_id, one[2].seq))[2] if found else None
+    if best is None:
+        return False
+    _, entry, line, end, reason = best
+    found.ended(end, session=entry.session_id, day=day(entry.at), reason=reason)
+    link = Link.to_line(entry.session_id, entry.seq)
+    found.seen[Name.TRANSCRIPT] = Seen(
+        f"Session {entry.session_id} said it", quoted(line.strip()), at=entry.at, link=link
+    )
+    found.seen[Name.STORE] = Seen("No memory of it is there", "deleted since, or discarded more than 14 days ago")
+    return True
 
 
-def _latest(scope: Filters) -> Sequence[Session]:
+def _latest(scope: Filters) -> Iterable[Session]:
     rows = Session.objects.filter(started_at__isnull=False)
-    if scope.project is None or isinstance(scope.project, int):
+    if is_one(scope.project):
         rows = rows.filter(project=scope.project)
     if scope.agent not in (None, "*"):
         rows = rows.filter(agent__slug=scope.agent)
-    return list(rows.order_by("-queued_at", "-id").only("id", "project_id")[:SESSIONS])
+    return rows.order_by("-queued_at", "-id").only("id", "project_id")[:SESSIONS]
 
 
-def _lines_that_say(asked: frozenset[str], entry: LogEntry, *, in_project: bool) -> Iterable[LogLine]:
-    markers = None
-    for line in entry.text.splitlines():
+def _lines_that_say(asked: frozenset[str], text: str, *, in_project: bool) -> Iterable[tuple[str, End, str]]:
+    """Yield (line, where it ended, why) for the lines of a log entry that say it."""
+    malformed = "it is not written as [MEMORY:category:service] text"
+    for line in text.splitlines():
         if share(asked, line) < SHARED:
             continue
-        if OPENING in line:
-            markers = markers or memory_markers(entry.text, in_project=in_project)
-            unknown = next((one for one in markers.unknown if one.line_text == line), None)
-            if unknown is not None:
-                end, reason = End.MALFORMED, unknown.reason
-            elif line in accepted_lines(entry.text).skipped:
-                end, reason = End.QUOTED, ""
-            elif any(one.observation in fold(line) for one in markers.found):
-                end, reason = End.NOT_STORED, ""
-            else:
-                end, reason = End.MALFORMED, "it is not written as [MEMORY:category:service] text"
-        elif MARKER_LIKE.search(line):
-            end, reason = End.MALFORMED, "it is not written as [MEMORY:category:service] text"
+        if OPENING not in line:
+            yield (line, End.MALFORMED, malformed) if MARKER_LIKE.search(line) else (line, End.ONLY_SAID, "")
+            continue
+        markers = memory_markers(text, in_project=in_project)
+        if unknown := next((one for one in markers.unknown if one.line_text == line), None):
+            yield line, End.MALFORMED, unknown.reason
+        elif line in accepted_lines(text).skipped:
+            yield line, End.QUOTED, ""
+        elif any(one.observation in fold(line) for one in markers.found):
+            yield line, End.NOT_STORED, ""
         else:
-            end, reason = End.ONLY_SAID, ""
-        yield LogLine(entry.session_id, entry.seq, entry.at, line, end, reason)
+            yield line, End.MALFORMED, malformed

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
@@ -14,9 +12,10 @@ from memories.models import Fact, PartState, StageState, Transcript, TranscriptP
 from memories.observe.turns import Turn, TurnKind, without_private
 from memories.recall.filters import Filters
 from memories.recall.narratives import transcripts_within
-from memories.recall.query import LONGEST_QUERY, index_terms, words
 from sessions_app.errors import RawLogOutside
-from sessions_app.trace.find import MOST_FOUND, SESSIONS, SHARED, share
+from sessions_app.trace.answer import Trace
+from sessions_app.trace.find import MOST_FOUND, SESSIONS, SHARED, day, longest_words, quoted, share, terms_in
+from sessions_app.trace.steps import End, Link, Name, Seen
 from sessions_app.transcripts.turns import path_of, read_turns, reader_of
 
 MOST_BYTES = 64 * 2**20
@@ -25,43 +24,39 @@ PRIVATE = "it stands in a passage marked as private, which no model is shown"
 SPEAKERS = {TurnKind.USER: "A person typed it", TurnKind.AGENT: "The agent said it"}
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Where a text was said: `what` says by whom, `why` what became of it there. `at` is UTC; `text` has no secret."""
-
-    transcript: Transcript
-    what: str
-    text: str
-    why: str
-    at: datetime | None
-
-
-def said_in(text: str, scope: Filters) -> Said | None:
-    """Return where a transcript of this host, or an answer of the observer, within `scope` says the text."""
-    asked = frozenset(index_terms(text[:LONGEST_QUERY]))
+def in_transcripts(found: Trace, scope: Filters) -> bool:
+    """Look for it in the transcripts of this host within `scope`, then in the stored answers of the observer."""
+    asked = terms_in(found.asked)
     if not asked:
-        return None
+        return False
     rows = transcripts_within(scope).select_related("session__agent", "project").order_by("-seen_at", "-pk")
     left = MOST_BYTES
     for row in rows.filter(host=settings.CLAUDEOPS_HOST)[:SESSIONS]:
         left -= row.size
         if left < 0:
             break
-        if turn := next(_turns_that_say(asked, row), None):
+        if turn := _turn_that_says(asked, row):
             (shown,) = without_private([turn]).texts
             line = _line(asked, mask(shown))
             why = _why(asked, row, turn) if line else PRIVATE
-            return Said(row, SPEAKERS.get(turn.kind, "It was read in it"), line, why, turn.at)
-    return _answered(asked, text, scope)
+            _note(found, row, SPEAKERS.get(turn.kind, "It was read in it"), line, why, turn.at)
+            return True
+    return _in_answers(found, asked, scope)
 
 
-def _turns_that_say(asked: frozenset[str], row: Transcript) -> Iterator[Turn]:
-    """Yield the turns of a transcript that say it; none when its file is not there, or is no log of ours."""
+def _note(found: Trace, row: Transcript, what: str, line: str, why: str, at: datetime | None) -> None:
+    found.ended(End.NOT_KEPT, session=row.session_id, day=day(at), reason=why.rstrip("."))
+    link = Link(row.source_name, "transcript", (row.pk,))
+    found.seen[Name.TRANSCRIPT] = Seen(f"{what} in {row.source_name}", quoted(line) or why, at=at, link=link)
+
+
+def _turn_that_says(asked: frozenset[str], row: Transcript) -> Turn | None:
+    """Return the first turn of a transcript that says it; none when its file is not there, or is no log of ours."""
     try:
-        for _, turns in read_turns(path_of(row), row.kind, reader_of(row.session), final=True):
-            yield from (turn for turn in turns if _line(asked, turn.text))
+        parts = read_turns(path_of(row), row.kind, reader_of(row.session), final=True)
+        return next((turn for _, turns in parts for turn in turns if _line(asked, turn.text)), None)
     except (OSError, RawLogOutside):
-        return
+        return None
 
 
 def _line(asked: frozenset[str], text: str) -> str:
@@ -95,15 +90,15 @@ def _fact_of(asked: frozenset[str], part: TranscriptPart) -> str:
     return f"the observer made a fact of it, which was {became}" + (f": {fact.reason}" if fact.reason else "")
 
 
-def _answered(asked: frozenset[str], text: str, scope: Filters) -> Said | None:
+def _in_answers(found: Trace, asked: frozenset[str], scope: Filters) -> bool:
     """Look through the stored answers: their transcripts may be gone, or on another host."""
-    longest = sorted({word for word in words(text[:LONGEST_QUERY]) if len(word) > 3}, key=lambda word: -len(word))
     says = Q(pk__in=())
-    for word in longest[:2]:
+    for word in longest_words(found.asked):
         says |= Q(answer__icontains=word)
     rows = TranscriptPart.objects.filter(says, transcript__in=transcripts_within(scope)).select_related("transcript")
     for part in rows.order_by("-pk")[:MOST_FOUND]:
         if line := _line(asked, part.answer):
             why = _fact_of(asked, part) or f"part {part.number} is {part.get_state_display()}: no fact was kept of it"
-            return Said(part.transcript, "The observer answered it", line, why, part.done_at or part.created_at)
-    return None
+            _note(found, part.transcript, "The observer answered it", line, why, part.done_at or part.created_at)
+            return True
+    return False

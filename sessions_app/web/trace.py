@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
@@ -17,8 +16,6 @@ from memories.queries.list import latest_change_of
 from sessions_app import trace as tracing
 from sessions_app.errors import SessionsError
 from sessions_app.models import Session
-from sessions_app.trace.service import Action, Trace
-from sessions_app.trace.steps import Link
 from sessions_app.web.forms import TraceForm
 from sessions_app.web.memory_sessions import MAY_SEE
 
@@ -48,42 +45,25 @@ def trace(request: HttpRequest) -> HttpResponse:
             form.add_error("session", str(error))
             status = 422
         else:
-            context |= _shown(request, found)
+            may_change = request.user.has_perm(CHANGES)
+            context |= {
+                "found": found,
+                "actions": [one for one in found.actions if may_change or not one.post],
+                "seen": latest_change_of(found.memory) if found.memory else 0,
+            }
     chosen = form.cleaned_data.get("session") if form.is_bound and status == 200 else None
     context |= {"sessions": _sessions(chosen), "chosen": chosen}
     return render(request, "sessions/trace.html", context, status=status)
-
-
-def _shown(request: HttpRequest, found: Trace) -> dict[str, Any]:
-    may_change = request.user.has_perm(CHANGES)
-    return {
-        "found": found,
-        "steps": [(step, _address(step.seen.link)) for step in found.steps],
-        "actions": [(one, _address(one)) for one in found.actions if may_change or not one.post],
-        "seen": latest_change_of(found.memory) if found.memory else 0,
-        "where": found.ended_at,
-    }
-
-
-def _address(to: Link | Action | None) -> str:
-    if to is None:
-        return ""
-    anchor = f"#{to.anchor}" if isinstance(to, Action) and to.anchor else ""
-    return reverse(to.name, args=to.args) + (f"?{to.query}" if to.query else "") + anchor
 
 
 def _sessions(chosen: int | None) -> list[tuple[int, str]]:
     """Return the sessions to choose from: the latest with a receipt, and the one that is chosen."""
     rows = Session.objects.filter(receipt__isnull=False).select_related("agent")
     rows = rows.only("id", "started_at", "queued_at", "agent__slug").order_by("-queued_at", "-id")
-    now = timezone.now()
-    latest = {row.pk: _named(row, now) for row in rows[:SESSIONS]}
+    now, latest = timezone.now(), {}
+    for row in rows[:SESSIONS]:
+        at, agent = row.started_at or row.queued_at, f", {row.agent.slug}" if row.agent else ""
+        latest[row.pk] = f"{row.pk}{agent}, {local_time.day(at, now)} {local_time.clock(at)[:5]}"
     if chosen is not None and chosen not in latest:
         latest = {chosen: str(chosen), **latest}
     return list(latest.items())
-
-
-def _named(row: Session, now: Any) -> str:
-    at = row.started_at or row.queued_at
-    agent = f", {row.agent.slug}" if row.agent else ""
-    return f"{row.pk}{agent}, {local_time.day(at, now)} {local_time.clock(at)[:5]}"

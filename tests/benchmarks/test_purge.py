@@ -14,7 +14,7 @@ from claudeops.purge import run
 from claudeops.purge.choice import Choice
 from memories.models import Memory
 from memories.recall import keyword_index
-from sessions_app.models import LogEntry, PurgeStep, Session
+from sessions_app.models import LogEntry, Session
 from sessions_app.runner.launch import folder_of
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
@@ -50,12 +50,9 @@ def test_purging_one_memory(report: Report, sizes: list[int]) -> None:
         purge, begin = run.begin(Choice(ids=(one.pk,)), by="bench"), time.perf_counter()
         run.carry_out(purge.pk)
         took = time.perf_counter() - begin
-        ends = (
-            PurgeStep.objects.filter(purge=purge, done_at__isnull=False)
-            .order_by("position")
-            .values_list("done_at", flat=True)
-        )
-        times = [purge.created_at, *(at for at in ends if at)]
+        purge.refresh_from_db()
+        ends = [datetime.fromisoformat(at) for at in purge.receipt["steps"].values()]
+        times = [purge.created_at, *ends]
         steps = dict(zip(run.STEPS, (after - before for before, after in pairwise(times)), strict=True))
         shown = [ms(steps[name].total_seconds()) for name in ("rows", "columns", "files", "check", "free")]
         rows.append([f"{size:,}", f"{ENTRIES * size:,}", ms(planned), ms(took), *shown])

@@ -72,6 +72,6 @@ def test_tracing(report: Report, sizes: list[int], smoke: bool) -> None:
                 with CaptureQueriesContext(connection) as seen:
                     found = series.time(trace, asked, session_id=None if "nobody" in name else session.pk)
                 queries = len(seen)
-            rows.append((name, f"{size:,}", found.end.value, str(queries), ms(series.median), ms(series.p95)))
+            rows.append((name, f"{size:,}", found.end.code, str(queries), ms(series.median), ms(series.p95)))
     columns = ("question", "memories", "it ended", "queries", "median ms", "p95 ms")
     report("WHY IT DID NOT REMEMBER, with ten times as many log lines as memories", columns, rows)

@@ -10,7 +10,7 @@ import pytest
 from django.core import checks as framework
 
 from claudeops import checks
-from claudeops.backups.folder import plan_file
+from claudeops.backups.folder import unfinished_file
 from claudeops.env import BASE_DIR
 
 
@@ -51,7 +51,7 @@ class TestTheDataFolder:
 def test_a_restore_that_was_interrupted_is_an_error(settings, tmp_path):
     settings.CLAUDEOPS_DATA_DIR = tmp_path
     assert not checks.no_restore_is_unfinished(None)
-    plan_file().touch()
+    unfinished_file().touch()
     assert ids(checks.no_restore_is_unfinished(None)) == ["claudeops.E003"]
 
 

@@ -13,8 +13,8 @@ from django.test import Client
 
 from claudeops.lib import outage
 from claudeops.purge import files as purged
-from claudeops.purge.texts import Needles
-from claudeops.secret_scan import files as scanned
+from claudeops.purge.needles import Needles
+from claudeops.secret_scan.files import text_files
 from memories import access
 from memories.models import Memory, Scope
 from sessions_app import queue
@@ -110,7 +110,7 @@ def test_what_looks_through_the_data_folder_keeps_the_locks_of_the_live_database
     begin = "import sqlite3, sys; sqlite3.connect(sys.argv[1], 0).execute('BEGIN IMMEDIATE')"
     with connected(live), transaction.atomic():
         Memory.objects.all().delete()
-        assert list(scanned.scan(masking=False)) == []
+        assert list(text_files()) == []
         assert purged.scrub(Needles(["jellyfin"]), write=False).left == {}
         other = processes.start(["-c", begin, str(live)])
         assert "database is locked" in other.communicate()[1]

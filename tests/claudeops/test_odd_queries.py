@@ -11,8 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from claudeops.api import api
-from claudeops.backups.errors import BackupError
-from claudeops.backups.folder import MANIFEST
+from claudeops.backups.folder import MANIFEST, BackupError
 from claudeops.backups.manifest import read
 from memories.errors import MemoriesError
 from memories.exchange.import_export import import_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-from claudeops.backups.errors import printable
+from claudeops.backups.folder import printable
 from claudeops.backups.make import Made, make
 from claudeops.backups.manifest import KEYS, LOGS
 from claudeops.lib.cli import Result, SoleCommand, arg

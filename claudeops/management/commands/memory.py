@@ -10,8 +10,7 @@ from django.utils import timezone
 
 from claudeops.lib.cli import Refusal, Result, arg, by, table, text_or_stdin, verb
 from claudeops.purge import describe, run
-from claudeops.purge.choice import Choice, choose
-from claudeops.purge.errors import PurgeError
+from claudeops.purge.choice import Choice, PurgeError, choose
 from memories.injection import ops
 from memories.injection.relevant import Task
 from memories.lifecycle import forgotten
@@ -24,7 +23,8 @@ from sessions_app.credit.outcome import adjust_relevance
 from sessions_app.learning import learn
 from sessions_app.models import Session
 from sessions_app.runner.prompt import Selected, draft, selected_for
-from sessions_app.trace import report, trace
+from sessions_app.trace import trace
+from sessions_app.trace.steps import End
 
 TOLD = ("Curated Memory", "Memories", "Knowledge", "Agent Memory")
 """The sections of a prompt that tell what is known."""
@@ -136,8 +136,11 @@ class Command(MemoryCommand):
         if not asked:
             raise Refusal("empty", "The text is empty.", 'Say what it should have known: manage.py memory trace "TEXT"')
         found = trace(asked, session_id=session)
-        actions = dict(report.commands_of(found))
-        return Result(found.as_dict(), report.text_of(found), actions)
+        actions = {"manage.py memory add …": "Add it as a memory"} if found.end is not End.DISCARDED else {}
+        if found.memory:
+            pk = found.memory.pk
+            actions = {f"manage.py memory show {pk}": f"Show memory {pk} with its history"}
+        return Result(found.as_dict(), found.as_text(), actions)
 
     @verb
     def purge(

@@ -18,15 +18,11 @@ class Command(SoleCommand):
 
     def run(
         self,
-        backup: str | None = arg("the backup", metavar="FOLDER|NAME", group="which", required=True),
+        backup: str = arg("the backup", metavar="FOLDER|NAME"),
         *,
-        finish: bool = arg("complete a restore that was interrupted", group="which"),
         overwrite: bool = arg("also when there is something: it is set aside"),
     ) -> Result:
-        if finish or backup is None:
-            done = restore.finish()
-        else:
-            done = restore.restore(resolve(backup), overwrite=overwrite)
+        done = restore.restore(resolve(backup), overwrite=overwrite)
         lines = [f"Restored {done.backup} of {done.at:%Y-%m-%d %H:%M:%S} UTC: database, raw logs, keys."]
         lines += [f"What was there before is in {place}. Remove it when you need it no more." for place in done.aside]
         try:

@@ -18,9 +18,8 @@ from django.db import connection
 
 from claudeops import tasks
 from claudeops.backups import database, files, folder, make
-from claudeops.backups.errors import BackupError
-from claudeops.backups.manifest import DATABASE, KEYS, LOGS, read
-from claudeops.backups.verify import verify
+from claudeops.backups.folder import BackupError
+from claudeops.backups.manifest import DATABASE, KEYS, LOGS, read, verify
 from claudeops.lib import outage
 from claudeops.lib.locks import file_lock
 from sessions_app.runner.ingest import ingest
@@ -54,7 +53,7 @@ def test_it_holds_database_logs_and_keys_and_says_what(data, log, capsys):
         f"{KEYS}/secret_key",
     }  # not mcp.json, tmp/, nor what a link points to
     assert (path / name).read_bytes() == log.read_bytes()
-    assert (made.vendor, made.host, made.missing_logs) == (connection.vendor, "nuc-1", ())
+    assert (made.vendor, made.host, made.missing_logs) == (connection.vendor, "nuc-1", [])
     assert any(one.startswith("memories.0001") for one in made.migrations)
     assert verify(path).problems == []
     for file in (data / "backups", path, *(one for one in path.rglob("*") if one.is_file())):
@@ -133,7 +132,7 @@ def test_while_logs_are_ingested_every_line_in_the_database_is_in_the_logs(data,
         thread.join()
     sizes = []
     for one in made:
-        assert one.manifest.missing_logs == () and verify(one.path).problems == []
+        assert one.manifest.missing_logs == [] and verify(one.path).problems == []
         sizes.append((one.path / growing.relative_to(data)).stat().st_size)
     assert sizes[0] < sizes[-1], "the ingest ran meanwhile"
 
@@ -154,7 +153,7 @@ def test_what_is_ingested_between_database_and_logs_is_in_the_logs_alone(data, l
     monkeypatch.setattr(database, "copy", then_more)
     made = make.make()
     assert line(99) in (made.path / growing.relative_to(data)).read_bytes()
-    assert made.manifest.missing_logs == ()
+    assert made.manifest.missing_logs == []
 
 
 @about_files
@@ -163,7 +162,7 @@ def test_a_raw_log_that_an_operator_removed_is_named(data, log):
     ingest(session.pk, final=True)
     gone.unlink()
     made = make.make()
-    assert made.manifest.missing_logs == (str(gone.relative_to(data)),)
+    assert made.manifest.missing_logs == [str(gone.relative_to(data))]
     checked = verify(made.path)
     assert checked.problems == []
     assert checked.notes == ["Raw logs that were gone already when it was made: 1."]
@@ -222,7 +221,7 @@ def test_a_full_disk_is_named_in_one_line_and_nothing_is_left(data, log, monkeyp
 @about_files
 def test_a_house_without_sessions_is_whole(data):
     made = make.make()
-    assert (made.manifest.of(LOGS), made.manifest.unreadable) == ([], ())
+    assert (made.manifest.of(LOGS), made.manifest.unreadable) == ([], [])
     assert verify(made.path).problems == []
 
 

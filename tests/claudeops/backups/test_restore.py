@@ -18,9 +18,8 @@ from django.utils import timezone
 
 from claudeops import checks
 from claudeops.backups import files, folder, make, restore
-from claudeops.backups.errors import BackupError
-from claudeops.backups.manifest import read
-from claudeops.backups.verify import verify
+from claudeops.backups.folder import BackupError
+from claudeops.backups.manifest import read, verify
 from claudeops.lib.locks import file_lock
 from memories.models import Memory
 from sessions_app.models import Status, WorkerHeartbeat
@@ -258,44 +257,54 @@ class TestRestore:
         assert log.exists() and rows()
 
     @about_files
-    def test_killed_before_the_plan_nothing_has_changed(self, data, log, made, monkeypatch):
+    def test_killed_before_all_is_staged_nothing_has_changed(self, data, log, made, monkeypatch):
         before = rows()
-        monkeypatch.setattr(restore, "_write_plan", kill_here)
+        monkeypatch.setattr(restore, "_put_in_place", kill_here)
+        monkeypatch.setattr(restore, "whole_file", kill_here)
         killed(lambda: restore.restore(made, overwrite=True))
         monkeypatch.undo()
-        assert rows() == before and log.exists() and not folder.plan_file().exists()
-        with pytest.raises(BackupError, match="No restore was interrupted"):
-            restore.finish()
+        assert rows() == before and log.exists() and checks.no_restore_is_unfinished(None) == []
 
-    @pytest.mark.parametrize("step", [0, 1, *(pytest.param(n, marks=about_files) for n in (2, 3, 4)), "end"])
-    def test_killed_at_any_step_it_is_completed_and_nothing_starts_before(
-        self, data, log, made, monkeypatch, capsys, step
-    ):
+    @pytest.mark.parametrize("step", [0, 1, *(pytest.param(n, marks=about_files) for n in (2, 4, 6)), "end"])
+    def test_killed_at_any_step_it_is_run_again_and_nothing_starts_before(self, data, log, made, capsys, step):
         before, content = rows(), log.read_bytes()
         ruin(log)
-        real, done = restore._step, []
+        connection.close()
+        done = []
 
-        def then_die(*arguments):
-            if len(done) == step:
-                kill_here()
-            real(*arguments)
-            done.append(arguments)
+        def then_die(real):
+            def step_or_die(*arguments):
+                if len(done) == step:
+                    kill_here()
+                real(*arguments)
+                done.append(arguments)
 
-        monkeypatch.setattr(restore, "_step", then_die)
-        if step == "end":
-            monkeypatch.setattr(files, "sync_folder", lambda path: done[4:] and kill_here())
-        killed(lambda: restore.restore(made, overwrite=True))
-        monkeypatch.undo()
+            return step_or_die
+
+        with pytest.MonkeyPatch.context() as patched:
+            for name in ("_move", "_swap_databases"):
+                patched.setattr(restore, name, then_die(getattr(restore, name)))
+            if step == "end":
+                patched.setattr(files, "sync_folder", lambda path: done[4:] and kill_here())
+            killed(lambda: restore.restore(made, overwrite=True))
         assert [message.id for message in checks.no_restore_is_unfinished(None)] == ["claudeops.E003"]
-        code, said = command(capsys, "restore", made.name, "--overwrite")
-        assert code == 1 and "An earlier restore was interrupted" in said
-        code, said = command(capsys, "restore", "--finish")
+        code, said = command(capsys, "restore", made.name, "--json")
         assert code == 0, said
         assert rows() == before and log.read_bytes() == content
         assert checks.no_restore_is_unfinished(None) == []
+        # What was there before the first of the two is set aside, whole.
+        aside = Path(json.loads(said)["result"]["aside"][0])
+        assert aside.name.startswith("before-restore-") and (aside / "sessions").is_dir()
+        assert not list((aside / "sessions").rglob(log.name))
+        live, old = connection.settings_dict["NAME"], json.loads(said)["result"]["aside"][-1]
+        connection.close()
+        connection.settings_dict["NAME"] = old.removeprefix("database ") if POSTGRESQL else str(aside / Path(live).name)
+        assert Memory.objects.count() == 0
+        connection.close()
+        connection.settings_dict["NAME"] = live
 
     @about_files
-    def test_a_step_that_fails_is_said_and_can_be_completed(self, data, log, made, monkeypatch, capsys):
+    def test_a_step_that_fails_is_said_and_it_can_be_run_again(self, data, log, made, monkeypatch, capsys):
         before = rows()
         ruin(log)
         connection.close()
@@ -303,11 +312,11 @@ class TestRestore:
         def fail(*arguments):
             raise OSError(13, "Permission denied")
 
-        monkeypatch.setattr(restore, "_step", fail)
+        monkeypatch.setattr(restore, "_move", fail)
         code, said = command(capsys, "restore", made.name, "--overwrite")
         monkeypatch.undo()
-        assert code == 1 and "The restore is not complete" in said and "restore --finish" in said
-        restore.finish()
+        assert code == 1 and "The restore is not complete" in said and "run it again" in said
+        restore.restore(made)
         assert rows() == before
 
     @about_files
@@ -333,6 +342,6 @@ class TestRestore:
 
 
 def test_wrong_usage_is_refused():
-    for arguments in ([], ["x", "--finish"], ["--finish", "--sideways"]):
+    for arguments in ([], ["x", "--sideways"]):
         with pytest.raises(CommandError):
             call_command("restore", *arguments)

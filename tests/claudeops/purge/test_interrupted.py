@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import pytest
 from django.db import connection
 from django.utils import timezone
 
 from claudeops import tasks
+from claudeops.lib.locks import file_lock
 from claudeops.purge import run as purging
-from claudeops.purge.choice import Choice
-from claudeops.purge.errors import PurgeError
+from claudeops.purge.choice import Choice, PurgeError
 from claudeops.workers.doctor import WARNING, _purges
 from memories.models import Memory
-from sessions_app.models import Purge, PurgeState, PurgeStep, Session, Status
+from sessions_app.models import Purge, PurgeState, Session, Status
 from sessions_app.runner.launch import folder_of
-from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
+from tests.claudeops.purge.house import OTHER, TEXT, data_folder, furnish, places_of
 from tests.support.commands import document, run
-from tests.support.factories import MemoryFactory
+from tests.support.factories import MemoryFactory, SessionFactory
 from tests.support.processes import killed
 from tests.support.thorough import one_of
 
@@ -24,26 +26,27 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 WORK = "from claudeops.purge.run import carry_out; carry_out({pk})"
 POINTS = [
-    ("call", "claudeops.purge.agent_files", "remove", 1),
-    ("return", "claudeops.purge.linked", "remove", 1),
+    ("call", "claudeops.purge.memory_files", "remove_lines", 1),
+    ("return", "claudeops.purge.run", "note", 5),
+    ("return", "claudeops.purge.rows", "remove", 1),
     ("call", "memories.lifecycle.merge", "erase_all", 1),
     ("return", "memories.lifecycle.merge", "erase_all", 1),
     ("call", "claudeops.purge.memory_files", "remove", 1),
     ("return", "claudeops.purge.memory_files", "remove", 1),
     ("return", "claudeops.purge.run", "note", 3),
-    ("call", "claudeops.purge.columns", "_rewritten", 2),
-    ("return", "claudeops.purge.columns", "_rewritten", 5),
-    ("return", "claudeops.purge.columns", "_rewritten", 9),
+    ("call", "claudeops.purge.columns", "_mark", 2),
+    ("return", "claudeops.purge.columns", "_mark", 5),
+    ("return", "claudeops.purge.columns", "count", 9),
     ("return", "claudeops.purge.columns", "scrub", 1),
-    ("call", "claudeops.purge.texts", "removed_from_line", 4),
-    ("call", "claudeops.purge.files", "refreshed", 1),
+    ("call", "claudeops.purge.needles", "removed_from_line", 4),
+    ("call", "sessions_app.transcripts.files", "digest", 1),
     ("return", "claudeops.purge.files", "scrub", 1),
-    ("call", "claudeops.purge.run", "_check", 1),
-    ("return", "claudeops.purge.run", "_check", 1),
-    ("return", "claudeops.purge.run", "_emptied", 1),
-    ("call", "claudeops.secret_scan.leftovers", "remove", 1),
-    ("return", "claudeops.purge.run", "_free", 1),
-    ("call", "claudeops.purge.run", "_finish", 1),
+    ("call", "claudeops.purge.run", "check", 1),
+    ("return", "claudeops.purge.run", "check", 1),
+    ("return", "claudeops.purge.run", "emptied", 1),
+    ("call", "claudeops.secret_scan.columns", "remove_leftovers", 1),
+    ("return", "claudeops.purge.run", "free", 1),
+    ("call", "memories.telemetry", "record", 1),
 ]
 
 
@@ -63,17 +66,33 @@ def test_a_purge_that_is_killed_goes_on(event, module, function, nth):
     assert not list(_purges(timezone.now()))
 
 
+@contextmanager
+def other_connection(pk):
+    """Hold the lock of a purge on PostgreSQL, as another process does."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    other = connection.copy()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [purging.LOCK_KEY + pk])
+        yield
+    other.close()
+
+
 def test_two_at_once_carry_it_out_once():
     memory = furnish()
     purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
-    Purge.objects.update(claimed_by="elsewhere:1", claimed_until=timezone.now() + purging.LEASE)
-    with pytest.raises(PurgeError) as refused:
+    with (
+        file_lock(data_folder() / f"purge-{purge.pk}.lock"),
+        other_connection(purge.pk),
+        pytest.raises(PurgeError) as refused,
+    ):
         purging.carry_out(purge.pk)
     assert refused.value.code == "busy" and Memory.objects.filter(pk=memory.pk).exists()
 
 
 def test_a_plan_that_is_confirmed_meanwhile_is_neither_counted_nor_confirmed_again(monkeypatch):
-    real_plan, real_ready = purging.plan, purging._ready
+    real_plan, real_about = purging.plan, purging._about
 
     def confirm_first(pk, problem):
         monkeypatch.undo()
@@ -91,12 +110,10 @@ def test_a_plan_that_is_confirmed_meanwhile_is_neither_counted_nor_confirmed_aga
         planned.refresh_from_db()
         assert ("plan" in planned.receipt, planned.problem, planned.by) == (False, "", "ann"), problem
     planned = purging.ask(Choice(ids=(memory.pk,)), by="bob")
-    monkeypatch.setattr(
-        purging, "_ready", lambda choice, **asked: (confirm_first(planned.pk, ""), real_ready(choice, **asked))[1]
-    )
+    monkeypatch.setattr(purging, "_about", lambda chosen: (confirm_first(planned.pk, ""), real_about(chosen))[1])
     with pytest.raises(PurgeError, match="confirmed or dropped already"):
         purging.confirm(planned.pk, by="bob")
-    assert PurgeStep.objects.filter(purge=planned).count() == len(purging.STEPS)
+    assert Purge.objects.get(pk=planned.pk).by == "ann"
 
 
 def test_a_session_that_runs_and_knows_it_keeps_the_purge_from_being_done():
@@ -118,10 +135,10 @@ def test_a_session_that_runs_and_knows_it_keeps_the_purge_from_being_done():
 def test_what_is_written_again_before_the_end_is_found(monkeypatch):
     memory = furnish()
     purge = purging.begin(Choice(ids=(memory.pk,)), by="ann")
-    PurgeStep.objects.filter(position__lte=5).update(done_at=timezone.now())
-    done = Purge.objects.create(by="ann", state=PurgeState.DONE)
-    PurgeStep.objects.create(purge=done, name=purging.AGAIN[0], position=1, done_at=timezone.now())
-    with pytest.raises(PurgeError, match=r"Texts are left"):
+    real = purging._Run.copies
+    monkeypatch.setattr(purging._Run, "copies", lambda run: (real(run), SessionFactory(summary=TEXT)))
+    with pytest.raises(PurgeError, match=r"Texts are left, or were written again: sessions.summary"):
         purging.carry_out(purge.pk)
-    assert not done.steps.filter(done_at=None).exists()
+    monkeypatch.undo()
+    assert "copies" in Purge.objects.get().receipt["steps"] and "check" not in Purge.objects.get().receipt["steps"]
     assert run("memory", "purge", "--resume")[0] == 0

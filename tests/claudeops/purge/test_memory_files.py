@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from claudeops.purge.memory_files import without
-from claudeops.purge.texts import Needles
+from claudeops.purge.needles import Needles
 from memories.curate import files
 from memories.models import MemoryFile, MemoryFileCommit, ProposalState
 from sessions_app.models import Purge

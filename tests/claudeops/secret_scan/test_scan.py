@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from claudeops.secret_scan import columns, last, scan
-from claudeops.secret_scan.files import text_files
+from claudeops.secret_scan import columns, scan
 from claudeops.workers.doctor import OK, WARNING, _secrets
 from memories.lifecycle.write import whole_row
 from memories.models import Memory, MemoryChange, MemoryTerms
@@ -30,15 +26,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def nothing_of_other_tests():
-    folder = Path(settings.CLAUDEOPS_DATA_DIR)
-    (folder / last.NAME).unlink(missing_ok=True)
-    shutil.rmtree(folder / "sessions", ignore_errors=True)
-    for file in text_files():  # whatever another test left in the folder of this worker
-        file.unlink()
-    yield
-    (folder / last.NAME).unlink(missing_ok=True)
-    shutil.rmtree(folder / "sessions", ignore_errors=True)
+def own_data_folder(settings, tmp_path):
+    settings.CLAUDEOPS_DATA_DIR = tmp_path
 
 
 def unmasked(model, pk, **values):
@@ -182,8 +171,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "sessions_app.HookHeard": {"event", "installation"},
         "sessions_app.HookReceipt": {"agent", "cli_session_id", "event", "part", "sha256"},
         "sessions_app.InjectionReceipt": {"sha256", "counts"},
-        "sessions_app.Purge": {"by", "chosen", "claimed_by", "receipt"},
-        "sessions_app.PurgeStep": {"counts", "cursor", "name"},
+        "sessions_app.Purge": {"by", "chosen", "receipt"},
         "sessions_app.ServiceCheck": {"service"},
         "sessions_app.Session": {
             *(

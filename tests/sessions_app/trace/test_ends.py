@@ -18,7 +18,7 @@ from memories.store import Provenance, Statement, remember
 from sessions_app import receipts
 from sessions_app.errors import SessionNotFound
 from sessions_app.models import LogEntry, LogKind
-from sessions_app.trace import report, trace
+from sessions_app.trace import trace
 from sessions_app.trace.in_transcripts import PRIVATE
 from sessions_app.trace.steps import End, Name, Outcome
 from sessions_app.transcripts.arrivals import see
@@ -127,7 +127,7 @@ def test_it_was_found_but_the_budget_ended_before_it():
     found = trace(TEXT, session_id=session.pk)
     assert found.end is End.BUDGET
     assert found.sentence == (
-        f"It knew. Memory {memory.pk} was found, but came 31st, and the budget ended after the {found.told}th."
+        f"It knew. Memory {memory.pk} was found, but came 31st, and the budget ended after the {found.ranking.told}th."
     )
     assert outcome(found, Name.RECALL) is Outcome.LOW
     assert [row.row.memory_id for row in found.ranks if row.is_it] == [memory.pk]
@@ -429,7 +429,7 @@ def test_the_same_question_reads_as_much_with_more_memories(django_assert_max_nu
 def test_its_text_for_a_terminal_has_all_steps():
     said()
     session = prompted()
-    said_text = report.text_of(trace(TEXT, session_id=session.pk))
+    said_text = trace(TEXT, session_id=session.pk).as_text()
     for name in Name:
         assert name.value.capitalize() in said_text
 
@@ -438,7 +438,7 @@ def test_control_characters_of_a_log_reach_no_terminal():
     logged(f"[MEMORY:network:postgres] {TEXT} \x1b[2J\x07")
     found = trace(TEXT)
     assert found.end is End.MALFORMED
-    assert not {"\x1b", "\x07"} & set(report.text_of(found))
+    assert not {"\x1b", "\x07"} & set(found.as_text())
 
 
 def test_what_an_observed_session_said_is_found_with_where_and_why_it_was_not_kept(settings, tmp_path, subtests):

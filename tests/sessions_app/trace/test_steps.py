@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memories.injection.budget import Line, choose
-from sessions_app.trace.place import Row, around, confirmations_needed, ranking_of
-from sessions_app.trace.sentence import About, joined, ordinal, sentence, would_have
-from sessions_app.trace.steps import STEP_OF, End, Name, Outcome, Seen, steps_of
+from sessions_app.trace.ranking import Row, around, confirmations_needed, ranking_of
+from sessions_app.trace.steps import End, Name, Outcome, Seen, joined, ordinal, sentence, steps_of, would_have
 
 seen_of = st.builds(Seen, st.text(min_size=1, max_size=20), is_low=st.booleans(), is_unknown=st.booleans())
 
@@ -17,7 +16,7 @@ def test_there_are_eight_steps_in_order_and_one_of_them_ended(end, seen):
     steps = steps_of(seen, end)
     assert [step.name for step in steps] == list(Name)
     ended = [step.name for step in steps if step.outcome is Outcome.ENDED]
-    assert ended == [STEP_OF[end]] if STEP_OF[end] else not ended
+    assert ended == [end.step] if end.step else not ended
 
 
 @given(st.sampled_from(End), st.dictionaries(st.sampled_from(Name), seen_of))
@@ -29,16 +28,16 @@ def test_nothing_behind_the_end_is_reached_and_nothing_before_it_is_left_out(end
         assert Outcome.NOT_REACHED not in outcomes[:place]
 
 
-@given(st.sampled_from(End), st.builds(About, memory=st.none() | st.integers(1), session=st.none() | st.integers(1)))
-def test_every_end_has_one_sentence(end, about):
-    said = sentence(end, about)
+@given(st.sampled_from(End), st.none() | st.integers(1), st.none() | st.integers(1))
+def test_every_end_has_one_sentence(end, memory, session):
+    said = sentence(end, memory=memory, session=session)
     assert said.endswith(".")
     assert "{" not in said
     assert ". " not in said.replace("It knew. ", "")
 
 
 def test_no_brace_in_a_reason_is_filled_in():
-    assert "{memory}" in sentence(End.HELD, About(memory=1, reason="{memory} {0}"))
+    assert "{memory}" in sentence(End.HELD, memory=1, reason="{memory} {0}")
 
 
 @pytest.mark.parametrize(

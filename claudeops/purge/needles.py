@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -27,13 +27,11 @@ HEAD = 24
 FEW = 25
 """So many texts are looked for one by one; more of them by the words of what is read."""
 MOST_WORDS = 2
-SHORTEST_WORD = 3
 
 SPACE = r"(?:\s|\\+[nrtfv]|\\+u00[01a][0-9a-f]|&nbsp;)+"
 ESCAPED = {"'": r"&#x27;|&#39;|\\*'", '"': r'&quot;|\\*"', "<": "&lt;|<", ">": "&gt;|>", "&": "&amp;|&", "\\": r"\\+"}
 CUT = re.compile(r"\s*(?:…|\.\.\.|\\+u2026|&hellip;)")
-CUT_BYTES = re.compile(CUT.pattern.encode())
-WORD = re.compile(r"[a-z0-9]+")
+WORD = re.compile(r"[a-z0-9]{3,}")
 TOKENS = re.compile(r"\\+u[0-9a-f]{4}|\\+[nrtfv]|([a-z0-9]{3,})")
 """The words of a text; what an escape ends with is no part of one."""
 
@@ -45,70 +43,43 @@ class Needle:
 
     def __init__(self, text: str) -> None:
         self.text = fold(text)
-        self.head_text = self.text[:HEAD].rstrip()
-        self.units = [SPACE if char == " " else _unit(char) for char in self.text]
-        self.is_word = len(self.text) < SHORTEST
-
-    @property
-    def may_be_cut(self) -> bool:
-        return len(self.text) > HEAD
-
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        """The longest words of its beginning, in lower case: each copy has them. () when it has none."""
-        found = sorted(set(WORD.findall(_ascii_lower(self.head_text))), key=lambda word: (-len(word), word))
-        return tuple(word for word in found if len(word) >= SHORTEST_WORD)[:MOST_WORDS]
+        self.head = self.text[:HEAD].rstrip()
+        lower = _ascii_lower(self.head)
+        # The longest words of its beginning: each copy has them, in a database as well. () when it has none.
+        self.words = sorted(set(WORD.findall(lower)), key=lambda word: (-len(word), word))[:MOST_WORDS]
+        inner = [word for part in lower.split(" ")[1:-1] for word in WORD.findall(part)]
+        # Its longest word that has other words of it on both sides; "" when there is none.
+        self.inner_word = max(inner, key=len, default="")
 
     @cached_property
-    def inner_word(self) -> str:
-        """Its longest word that has other words of it on both sides; "" when there is none."""
-        inner = _ascii_lower(self.head_text).split(" ")[1:-1]
-        found = [word for part in inner for word in WORD.findall(part) if len(word) >= SHORTEST_WORD]
-        return max(found, key=len, default="")
-
-    @cached_property
-    def in_text(self) -> tuple[re.Pattern[Any], re.Pattern[Any], list[re.Pattern[Any]]]:
-        return self._compiled(lambda pattern: re.compile(pattern, re.IGNORECASE))
-
-    @cached_property
-    def in_bytes(self) -> tuple[re.Pattern[Any], re.Pattern[Any], list[re.Pattern[Any]]]:
-        return self._compiled(lambda pattern: re.compile(pattern.encode("utf-8", "replace"), re.IGNORECASE))
-
-    def _compiled(self, compiled: Any) -> tuple[re.Pattern[Any], re.Pattern[Any], list[re.Pattern[Any]]]:
-        start = len(self.head_text)
-        rest = [compiled(unit) for unit in self.units[start:]] if self.may_be_cut else []
+    def patterns(self) -> tuple[re.Pattern[str], re.Pattern[str], list[re.Pattern[str]]]:
+        """The whole text, its head, and each character behind that."""
+        units = [SPACE if char == " " else _unit(char) for char in self.text]
         before, after = (
-            edge if self.is_word and _has_boundary(char) else ""
+            edge if len(self.text) < SHORTEST and _has_boundary(char) else ""
             for edge, char in ((BEFORE_WORD, self.text[:1]), (AFTER_WORD, self.text[-1:]))
         )
-        return compiled(before + "".join(self.units) + after), compiled("".join(self.units[:start])), rest
+        start = len(self.head)
+        wanted = (f"{before}{''.join(units)}{after}", "".join(units[:start]), *units[start:])
+        whole, head, *rest = (re.compile(pattern, re.IGNORECASE) for pattern in wanted)
+        return whole, head, rest
 
-    def spans(self, text: Any, *, cut_at: int | None = None) -> Iterator[Span]:
-        """Yield where it stands in a str or bytes. With `cut_at` a text of that length was cut at its end."""
-        is_bytes = isinstance(text, bytes)
-        if is_bytes and self.is_word:  # which bytes are letters only their text says
-            decoded = text.decode("utf-8", "surrogateescape")
-            for span in self.spans(decoded):
-                start, end = (len(decoded[:at].encode("utf-8", "surrogateescape")) for at in span)
-                yield start, end
-            return
-        whole, head, rest = self.in_bytes if is_bytes else self.in_text
-        ends = set()
+    def spans(self, text: str, *, cut_at: int | None = None) -> Iterator[Span]:
+        """Yield where it stands. With `cut_at` a text of that length was cut at its end."""
+        whole, head, rest = self.patterns
+        starts = set()
         for found in whole.finditer(text):
-            ends.add(found.start())
+            starts.add(found.start())
             yield found.span()
-        if not self.may_be_cut:
-            return
-        for found in head.finditer(text):
-            if found.start() in ends:
+        for found in head.finditer(text) if len(self.text) > HEAD else ():
+            if found.start() in starts:
                 continue
             at = found.end()
             for unit in rest:
                 if (more := unit.match(text, at)) is None:
                     break
                 at = more.end()
-            was_cut = cut_at is not None and at == len(text) >= cut_at
-            if was_cut or (CUT_BYTES if is_bytes else CUT).match(text, at):
+            if CUT.match(text, at) or (cut_at is not None and at == len(text) >= cut_at):
                 yield found.start(), at
 
 
@@ -119,10 +90,9 @@ class Needles:
     """
 
     def __init__(self, texts: Iterable[str], *, short: bool = False, query: str = "") -> None:
-        folded = sorted({fold(text) for text in texts}, key=lambda text: (-len(text), text))
-        meant = {text for text in folded if text and (short or len(text) >= SHORTEST or text == fold(query))}
-        self.all: Sequence[Needle] = [Needle(text) for text in folded if text in meant]
-        self.too_short = sum(bool(text) for text in folded) - len(meant)
+        folded = sorted({fold(text) for text in texts} - {""}, key=lambda text: (-len(text), text))
+        self.all = [Needle(text) for text in folded if short or len(text) >= SHORTEST or text == fold(query)]
+        self.too_short = len(folded) - len(self.all)
         self.shows_examples = 0 < len(fold(query)) < SHORTEST
         self.examples: list[str] = []
 
@@ -130,41 +100,34 @@ class Needles:
         return bool(self.all)
 
     @property
-    def searched_by_words(self) -> list[tuple[str, ...]] | None:
+    def searched_by_words(self) -> list[list[str]] | None:
         """For a database: the words that a row must have, for each text; None when it must read all rows."""
         found = [needle.words for needle in self.all]
         return found if len(found) <= FEW and all(found) else None
 
     @cached_property
-    def _by_word(self) -> tuple[dict[str, list[Needle]], list[Needle]]:
+    def _by_word(self) -> dict[str, list[Needle]]:
         by_word: dict[str, list[Needle]] = {}
-        others = []
         for needle in self.all:
-            if needle.inner_word:
-                by_word.setdefault(needle.inner_word, []).append(needle)
-            else:
-                others.append(needle)
-        return by_word, others
+            by_word.setdefault(needle.inner_word, []).append(needle)
+        return by_word
 
     def _possible(self, lower: str) -> list[Needle]:
-        if len(self.all) <= FEW:
-            return [needle for needle in self.all if all(word in lower for word in needle.words)]
-        by_word, others = self._by_word
-        found = [needle for needle in others if all(word in lower for word in needle.words)]
-        for word in by_word.keys() & set(TOKENS.findall(lower)):
-            found += by_word[word]
-        return found
+        found = self.all
+        if len(found) > FEW:
+            named = self._by_word.keys() & {"", *TOKENS.findall(lower)}
+            found = [needle for word in named for needle in self._by_word[word]]
+        return [needle for needle in found if all(word in lower for word in needle.words)]
 
     def may_be_in(self, lines: bytes) -> bool:
         """Whether it is worth a look at each of the lines; False is certain."""
         return b"\\u" in lines or bool(self._possible(lines.lower().decode("latin-1")))
 
-    def spans(self, text: Any, *, cut_at: int | None = None) -> list[Span]:
-        """Return where any of them stands in a str or bytes, in order; those that overlap are one."""
-        lower = text.lower().decode("latin-1") if isinstance(text, bytes) else _ascii_lower(text)
-        found = sorted(span for needle in self._possible(lower) for span in needle.spans(text, cut_at=cut_at))
+    def spans(self, text: str, *, cut_at: int | None = None) -> list[Span]:
+        """Return where any of them stands, in order; those that overlap are one."""
+        possible = self._possible(_ascii_lower(text))
         joined: list[Span] = []
-        for start, end in found:
+        for start, end in sorted(span for needle in possible for span in needle.spans(text, cut_at=cut_at)):
             if joined and start < joined[-1][1]:
                 joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
             else:
@@ -181,8 +144,7 @@ class Needles:
             if spans and self.shows_examples and len(self.examples) < EXAMPLES:
                 start, end = spans[0]
                 example = fold(value[max(0, start - AROUND) : end + AROUND])
-                if example not in self.examples:
-                    self.examples.append(example)
+                self.examples += [example] if example not in self.examples else []
             for start, end in reversed(spans):
                 value = value[:start] + MARK + value[end:]
             return value, len(spans)
@@ -199,10 +161,13 @@ class Needles:
 
         A line that was JSON stays JSON, also where the text was written with escapes that nobody needs.
         """
-        spans = self.spans(line)
-        new = line
+        text = line.decode("utf-8", "surrogateescape")
+        spans = self.spans(text)
+        parts, at = [], 0
         for start, end in spans:
-            new = new[:start] + filled(end - start) + new[end:]
+            parts += [_bytes(text[at:start]), filled(len(_bytes(text[start:end])))]
+            at = end
+        new = b"".join([*parts, _bytes(text[at:])])
         parsed = _json(line) if spans or b"\\u" in line else None
         if parsed is None:
             return new, len(spans)
@@ -210,16 +175,20 @@ class Needles:
         still = _json(new) if spans else parsed
         if still is not None and not self.are_in(still):
             return new, len(spans)
-        body, ending = line.rstrip(b"\r\n"), line[len(line.rstrip(b"\r\n")) :]
+        body = line.rstrip(b"\r\n")
         written = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         if len(written) > len(body):  # no JSON of ours is longer than theirs, but for a replaced surrogate
             written = b"{}"
-        return written.ljust(len(body)) + ending, count
+        return written.ljust(len(body)) + line[len(body) :], count
 
 
 def filled(length: int) -> bytes:
     """Return a mark of so many bytes."""
     return MARK.encode().ljust(length) if length >= len(MARK) else b"*" * length
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _has_boundary(char: str) -> bool:
@@ -239,8 +208,8 @@ def _unit(char: str) -> str:
 
 
 def _ascii_lower(text: str) -> str:
-    """Lower case as a database does that knows ASCII alone; the length stays."""
-    return text.lower() if text.isascii() else "".join(char.lower() if char.isascii() else char for char in text)
+    """Lower case as a database does that knows ASCII alone."""
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
 
 
 def _json(line: bytes) -> Any:

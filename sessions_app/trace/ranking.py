@@ -12,8 +12,6 @@ from memories.injection.project_rank import HEADING, INTRO
 from memories.injection.windows import IN_WINDOW
 from memories.taxonomy import KNOWLEDGE, OPS, PROJECT
 
-Entry = Mapping[str, Any]
-
 NO_LIMIT = 10**9
 FIRST, AROUND = 2, 2
 """Rows of the ranking that are shown: its first, those at the cut, those before the memory."""
@@ -37,6 +35,10 @@ class Row:
     confidence: float
     score: float
     first: bool = False
+
+    @property
+    def order(self) -> tuple[bool, float, int]:
+        return not self.first, -self.score, self.memory_id
 
     @property
     def line(self) -> Line:
@@ -70,7 +72,13 @@ class Ranking:
 
     def needed(self, rank: int) -> int:
         """Return the tokens of the block if it went on down to this rank."""
-        return _size(self.taxonomy, self.rows[:rank], self.eligible)
+        rows = self.rows[:rank]
+        if self.taxonomy == OPS.slug:
+            return choose([row.line for row in rows], NO_LIMIT, eligible=self.eligible).tokens
+        lines = [named_line(row.category, row.observation, row.memory_id) for row in rows]
+        if self.taxonomy == KNOWLEDGE.slug:
+            return knowledge.block(lines)[1] if lines else 0
+        return tokens("\n".join([f"{HEADING}\n\n{INTRO}\n", *lines]))
 
     def fits(self, rank: int) -> bool:
         return self.needed(rank) <= self.budget and (self.most is None or rank <= self.most)
@@ -79,8 +87,9 @@ class Ranking:
         """Return the ranking as if `row` had stood in it, or there with these values."""
         others = [one for one in self.rows if one.memory_id != row.memory_id]
         eligible = self.eligible + (self.rank(row.memory_id) is None)
-        ordered = sorted([*others, row], key=_order(others))
-        return replace(self, rows=tuple(ordered), eligible=eligible)
+        before = [place for place, one in enumerate(others, 1) if one.order < row.order]
+        place = max(before, default=0)  # the others keep the order of the receipt
+        return replace(self, rows=(*others[:place], row, *others[place:]), eligible=eligible)
 
 
 def ranking_of(taxonomy: str, receipt: Mapping[str, Any], *, most: int | None = None) -> Ranking:
@@ -143,7 +152,7 @@ def confirmations_needed(ranking: Ranking, row: Row, raised: Sequence[float]) ->
     return None
 
 
-def _of(taxonomy: str, entries: Any) -> list[Entry]:
+def _of(taxonomy: str, entries: Any) -> list[Mapping[str, Any]]:
     """Return the entries of one taxonomy that name a memory; one without a taxonomy is operational."""
     rows = entries if isinstance(entries, list) else []
     return [
@@ -153,7 +162,7 @@ def _of(taxonomy: str, entries: Any) -> list[Entry]:
     ]
 
 
-def _row(entry: Entry, taxonomy: str) -> Row:
+def _row(entry: Mapping[str, Any], taxonomy: str) -> Row:
     confidence = float(entry.get("confidence") or 0.0)
     given = entry.get("score")
     score = given.get("value") if isinstance(given, dict) else None
@@ -168,31 +177,3 @@ def _row(entry: Entry, taxonomy: str) -> Row:
         score=float(score) if isinstance(score, int | float) else confidence,
         first=reason.startswith((IN_WINDOW, BY_TASK)) or (taxonomy == PROJECT.slug and matched),
     )
-
-
-def _order(others: Sequence[Row]) -> Any:
-    """Return the key that keeps `others` in the order of the receipt and puts a row among them by its score."""
-    places = {row.memory_id: place for place, row in enumerate(others)}
-
-    def key(row: Row) -> float:
-        if row.memory_id in places:
-            return places[row.memory_id]
-        before = [place for place, one in enumerate(others) if _precedes(one, row)]
-        return max(before) + 0.5 if before else -0.5
-
-    return key
-
-
-def _precedes(one: Row, row: Row) -> bool:
-    if one.first != row.first:
-        return one.first
-    return (-one.score, one.memory_id) < (-row.score, row.memory_id)
-
-
-def _size(taxonomy: str, rows: Sequence[Row], eligible: int) -> int:
-    if taxonomy == OPS.slug:
-        return choose([row.line for row in rows], NO_LIMIT, eligible=eligible).tokens
-    lines = [named_line(row.category, row.observation, row.memory_id) for row in rows]
-    if taxonomy == KNOWLEDGE.slug:
-        return knowledge.block(lines)[1] if lines else 0
-    return tokens("\n".join([f"{HEADING}\n\n{INTRO}\n", *lines]))
