@@ -1,23 +1,22 @@
-"""Put our hooks into the text of the CLI's settings, find them there, and take them out again. Pure.
+"""Put our hooks into the CLI's settings, find them there, and take them out again. Pure.
 
-`uninstall(install(text, …)) == text`: byte for byte, when nobody changed the text in between.
+The settings are plain JSON, as the CLI reads them: order and indentation stay, and all that is not ours.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from claudeops.lib import outside_json
 from sessions_app.errors import InvalidSettings
-from sessions_app.hooks.json_text import Node, append, is_made_around, parse, remove
 from sessions_app.runner import start_command
 from sessions_app.runner.agent_hooks import MARK, SETS
 
-EMPTY = "{\n}\n"
+EMPTY = "{}\n"
 """The text around the hooks in a file that was made for them."""
 
 _INDENT = re.compile(r"\{[^\S\n]*\r?\n([ \t]+)\"")
@@ -37,96 +36,79 @@ class Installed:
     fail_closed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a hook stands, from the outermost container inwards: the members that lead to it, and their indexes."""
-
-    path: tuple[tuple[Node, int], ...]
-    found: Installed
-
-
 def installed(text: str) -> list[Installed]:
     """Return our hooks in `text`. Raises InvalidSettings for a text that is no settings."""
-    return [place.found for place in _places(_root(text))]
+    return [ours for event, entry in _entries(_settings(text)) for one in entry["hooks"] if (ours := _ours(event, one))]
 
 
 def install(text: str, groups: Iterable[tuple[str, dict[str, Any]]]) -> str:
     """Add the entries (event, entry) as the last ones of their events. Raises InvalidSettings."""
-    newline = "\r\n" if "\r\n" in text else "\n"
-    found = _INDENT.search(text)
-    unit = found[1] if found else "  "
+    settings = _settings(text)
     for event, group in groups:
-        root = _root(text)
-        hooks = root.last("hooks")
-        events = hooks.node if hooks else None
-        entries = events.last(event) if events else None
-        value: Any = group
-        if entries is not None:
-            text = _appended(text, entries.node, "", value, 3, unit, newline)
-        elif events is not None:
-            text = _appended(text, events, event, [value], 2, unit, newline)
-        else:
-            text = _appended(text, root, "hooks", {event: [value]}, 1, unit, newline)
-    _root(text)
-    return text
+        settings.setdefault("hooks", {}).setdefault(event, []).append(group)
+    return _formatted(settings, text)
 
 
 def uninstall(text: str, names: Collection[str] = tuple(SETS)) -> str:
-    """Take our hooks of the sets `names` out. Raises InvalidSettings, also where the rest would not stay as it is."""
-    before = _root(text).value
-    while places := [place for place in _places(_root(text)) if place.found.name in names]:
-        text = _without(text, places[-1].path)
-    if not _same(_root(text).value, before, names):
-        raise InvalidSettings("The hooks stand between comments in a way that cannot be taken apart.", BY_HAND)
-    return text
-
-
-BY_HAND = f"Take them out by hand: the entries that name {MARK}."
+    """Take our hooks of the sets `names` out, with what they alone were in. Raises InvalidSettings."""
+    settings = _settings(text)
+    hooks = settings.get("hooks", {})
+    is_changed = False
+    for event, entry in list(_entries(settings)):
+        kept = [one for one in entry["hooks"] if not ((ours := _ours(event, one)) and ours.name in names)]
+        if len(kept) == len(entry["hooks"]):
+            continue
+        is_changed, entry["hooks"] = True, kept
+        if not kept:
+            hooks[event] = [one for one in hooks[event] if one is not entry]
+        if not hooks[event]:
+            del hooks[event]
+    if is_changed and not hooks:
+        del settings["hooks"]
+    return _formatted(settings, text) if is_changed else text
 
 
 def warnings(text: str) -> list[str]:
     """Say what in the settings keeps the CLI from calling the hooks."""
-    root = _root(text)
-    found = []
-    try:
-        outside_json.loads(text.removeprefix("\ufeff"))
-    except ValueError:
-        found.append("The file has comments or trailing commas; Claude Code 2.1 ignores such a file, and says nothing.")
-    if root.value.get("disableAllHooks") is True:
+    settings, found = _settings(text), []
+    if settings.get("disableAllHooks") is True:
         found.append("disableAllHooks is on in this file: no hook is called.")
-    if isinstance(root.value.get("allowedHttpHookUrls"), list):
+    if isinstance(settings.get("allowedHttpHookUrls"), list):
         found.append("allowedHttpHookUrls limits the addresses of hooks; ours must be among them.")
     return found
 
 
-def _root(text: str) -> Node:
+def _settings(text: str) -> dict[str, Any]:
     """Parse a settings text. Raises InvalidSettings unless it has the form that the CLI reads."""
     try:
-        root = parse(text)
+        settings = outside_json.loads(text.removeprefix("\ufeff"))
     except ValueError as error:
-        raise InvalidSettings(f"The settings are not JSON: {error}.") from error
-    if not isinstance(root.value, dict):
+        raise InvalidSettings(
+            f"The settings are not JSON: {error}.",
+            "Take out comments and trailing commas, if there are any: Claude Code ignores such a file.",
+        ) from error
+    if not isinstance(settings, dict):
         raise InvalidSettings("The settings are no JSON object.")
-    hooks = root.value.get("hooks", {})
+    hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict) or not all(isinstance(entries, list) for entries in hooks.values()):
         raise InvalidSettings('"hooks" in the settings is no object of lists.')
-    return root
+    return settings
 
 
-def _places(root: Node) -> list[_Place]:
-    """Return where our hooks stand, in the order of the text."""
-    found = []
-    for outer, member in enumerate(root.members):
-        if member.name != "hooks" or not isinstance(member.node.value, dict):
-            continue
-        for middle, entries in enumerate(member.node.members):
-            for inner, group in enumerate(entries.node.members):
-                inside = group.node.last("hooks") if isinstance(group.node.value, dict) else None
-                for index, hook in enumerate(inside.node.members if inside else ()):
-                    if inside is not None and (ours := _ours(entries.name, hook.node.value)):
-                        path = ((root, outer), (member.node, middle), (entries.node, inner), (inside.node, index))
-                        found.append(_Place(path, ours))
-    return found
+def _formatted(settings: dict[str, Any], like: str) -> str:
+    """Write settings with the indentation, the line breaks and the beginning of the text that they were in."""
+    indent = _INDENT.search(like)
+    text = json.dumps(settings, indent=indent[1] if indent else 2, ensure_ascii=False)
+    text = "\ufeff" * like.startswith("\ufeff") + text + "\n" * like.endswith("\n")
+    return text.replace("\n", "\r\n") if "\r\n" in like else text
+
+
+def _entries(settings: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the entries that hold hooks, each with its event, in the order of the text."""
+    for event, entries in settings.get("hooks", {}).items():
+        for entry in entries:
+            if isinstance(entry, dict) and isinstance(entry.get("hooks"), list):
+                yield event, entry
 
 
 def _ours(event: str, hook: Any) -> Installed | None:
@@ -138,40 +120,3 @@ def _ours(event: str, hook: Any) -> Installed | None:
         return None
     token = str(headers.get("Authorization", "")).removeprefix("Bearer ")
     return Installed(headers[MARK], event, str(hook.get("url", "")), token, hook.get("onFailure") == "block")
-
-
-def _without(text: str, path: tuple[tuple[Node, int], ...]) -> str:
-    """Take out one hook, and the containers that were made for it."""
-    *outer, (container, index) = path
-    if len(container.members) == 1:  # an entry without hooks says nothing
-        container, index = outer.pop()
-        while outer and is_made_around(text, container):
-            container, index = outer.pop()
-    return remove(text, container, index)
-
-
-def _appended(text: str, container: Node, key: str, value: Any, depth: int, unit: str, newline: str) -> str:
-    lead = newline + depth * unit
-    item = json.dumps(value, indent=unit, ensure_ascii=False).replace("\n", lead)
-    return append(text, container, f"{json.dumps(key)}: {item}" if key else item, lead)
-
-
-def _same(left: Any, right: Any, names: Collection[str]) -> bool:
-    return _plain(left, names) == _plain(right, names)
-
-
-def _plain(value: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return settings without our hooks and without what is empty then: for a comparison."""
-    hooks: dict[str, list[Any]] = {}
-    for event, entries in value.get("hooks", {}).items():
-        kept = []
-        for entry in entries:
-            if isinstance(entry, dict) and isinstance(entry.get("hooks"), list):
-                rest = [one for one in entry["hooks"] if not ((ours := _ours(event, one)) and ours.name in names)]
-                if rest or not entry["hooks"]:
-                    kept.append({**entry, "hooks": rest})
-            else:
-                kept.append(entry)
-        if kept:
-            hooks[event] = kept
-    return {**value, "hooks": hooks}

@@ -22,7 +22,8 @@ from tests.support.factories import ProjectFactory
 pytestmark = pytest.mark.django_db
 
 THEIRS = (
-    '{\n  "model": "opus",\n  "hooks": {\n    "Stop": [{"hooks": [{"type": "command", "command": "true"}]}]\n  }\n}\n'
+    json.dumps({"model": "opus", "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}, indent=2)
+    + "\n"
 )
 
 
@@ -378,11 +379,13 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_token(home, monkeypatch):
     assert not ApiToken.objects.exists()
 
 
-def test_a_file_with_comments_is_edited_and_said_to_be_ignored_by_the_cli(home):
+def test_a_file_with_comments_is_left_alone_and_said_to_be_ignored_by_the_cli(home):
     (home / "settings.json").write_text('{\n  // mine\n  "model": "opus"\n}\n')
-    _, out, _ = run("install", "--agents", "--yes")
-    assert "ignores such a file" in out
+    code, _, err = run("install", "--agents", "--yes")
+    assert code == 1
+    assert "Claude Code ignores such a file" in err
     assert "// mine" in (home / "settings.json").read_text()
+    assert not ApiToken.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
-"""Hooks are put into the text of the CLI's settings and taken out again; all else stays byte for byte."""
+"""Hooks are put into the CLI's settings and taken out again; all else stays."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 
 from sessions_app.errors import InvalidSettings
 from sessions_app.hooks.installer import EMPTY, install, installed, uninstall, warnings
-from sessions_app.hooks.json_text import parse
 from sessions_app.hooks.settings_file import open_to_others
 from sessions_app.runner.agent_hooks import AGENTS, COOLDOWNS, OBSERVE, SETS, groups
 
@@ -32,15 +32,26 @@ def test_a_file_is_open_to_others_when_its_group_or_all_may_read_it(tmp_path):
 
 THEIRS = """\
 {
-    // my own settings
-    "model": "opus", // not sonnet
+    "model": "opus",
     "hooks": {
         "PreToolUse": [
-            {"matcher": "Bash", "hooks": [{"type": "command", "command": "./check.sh"}]} // mine
+            {
+                "matcher": "Bash",
+                "hooks": [
+                    {
+                        "type": "command",
+                        "command": "./prüfe.sh"
+                    }
+                ]
+            }
         ],
         "Stop": []
     },
-    "permissions": {"allow": ["Bash(ls *)",],}, /* the end */
+    "permissions": {
+        "allow": [
+            "Bash(ls *)"
+        ]
+    }
 }
 """
 
@@ -82,49 +93,31 @@ def test_the_start_of_a_session_is_a_command_and_the_rest_of_observing_is_posted
     ]
 
 
-def test_the_hooks_of_others_stay_with_their_comments_and_order():
-    text = install(THEIRS, hooks(COOLDOWNS, AGENTS))
-    value = parse(text).value
-    assert value["hooks"]["PreToolUse"][0]["hooks"] == [{"type": "command", "command": "./check.sh"}]
-    assert list(value) == ["model", "hooks", "permissions"]
-    added = [line for line in text.splitlines() if line not in THEIRS.splitlines()]
-    gone = [line for line in THEIRS.splitlines() if line not in text.splitlines()]
-    assert gone == [line for line in THEIRS.splitlines() if line.endswith(("// mine", '"Stop": []'))]
-    assert [line.replace(", // mine", " // mine") for line in added if "// mine" in line] == gone[:1]
-    assert uninstall(text) == THEIRS
+def test_the_settings_are_as_before_when_our_hooks_are_gone():
+    orders = [[AGENTS], [COOLDOWNS], [AGENTS, COOLDOWNS], [OBSERVE], [COOLDOWNS, OBSERVE, AGENTS]]
+    texts = [
+        *("{}", EMPTY, "{}\r\n", '{\n\t"model": "opus"\n}', '{\r\n  "model": "opus"\r\n}', "\ufeff{}\n"),
+        *(
+            '{\n  "a": "}{][,//"\n}',
+            '{\n  "hooks": {\n    "PreToolUse": [\n      7,\n      null\n    ]\n  }\n}',
+            THEIRS,
+        ),
+    ]
+    for text in texts:
+        for names in orders:
+            with_hooks = install(text, hooks(*names))
+            assert len(installed(with_hooks)) == sum(len(SETS[name]) for name in names)
+            assert uninstall(with_hooks) == text
+            for first in names:  # one set after the other
+                rest = uninstall(with_hooks, [first])
+                assert {one.name for one in installed(rest)} == set(names) - {first}
+                assert uninstall(rest) == text
+    added = install(THEIRS, hooks(COOLDOWNS, AGENTS)).splitlines()
+    assert [line for line in added if line in THEIRS.splitlines()][:4] == THEIRS.splitlines()[:4]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{}",
-        "{ }",
-        "{}\n",
-        EMPTY,
-        "{\r\n\t\r\n}\r\n",
-        '{"hooks": {}}',
-        '{"hooks":{"PreToolUse":[],"SubagentStop":[ ]}}',
-        '{\n\t"hooks": {\n\t}\n}',
-        '{\r\n  "model": "opus"\r\n}',
-        '\ufeff{"a": "}{][,//"}',
-        '{"hooks": {"PreToolUse": [{"hooks": []}]}}',
-        '{"hooks": {"PreToolUse": [7, null, {"hooks": 7}]}}',
-        '{"hooks": {}, "hooks": {"PreToolUse": [\n]}}',
-        "// first\n{ // none yet\n} // last",
-        '{"a": 1 /* one */ /* two */ }',
-        '{"a": 1, // one\n // two\n}',
-        THEIRS,
-    ],
-)
-@pytest.mark.parametrize("names", [[AGENTS], [COOLDOWNS], [AGENTS, COOLDOWNS], [OBSERVE], [COOLDOWNS, OBSERVE, AGENTS]])
-def test_uninstalling_gives_the_text_of_before(text, names):
-    with_hooks = install(text, hooks(*names))
-    assert len(installed(with_hooks)) == sum(len(SETS[name]) for name in names)
-    assert uninstall(with_hooks) == text
-    for first in names:  # one set after the other
-        rest = uninstall(with_hooks, [first])
-        assert {one.name for one in installed(rest)} == set(names) - {first}
-        assert uninstall(rest) == text
+def test_settings_without_our_hooks_are_not_formatted_anew():
+    assert uninstall('{"hooks": {"Stop":[]},"a":1}') == '{"hooks": {"Stop":[]},"a":1}'
 
 
 def test_a_hook_that_somebody_put_beside_ours_stays():
@@ -136,29 +129,15 @@ def test_a_hook_that_somebody_put_beside_ours_stays():
     ]
 
 
-def test_a_comment_that_somebody_put_beside_ours_stays():
-    text = install(EMPTY, hooks(COOLDOWNS)).replace('"PreToolUse": [', '"PreToolUse": [ // theirs')
-    assert "// theirs" in uninstall(text)
-
-
-def test_a_text_that_was_formatted_anew_loses_our_hooks_alone():
-    text = json.dumps(parse(install(THEIRS, hooks(AGENTS, COOLDOWNS))).value)
-    rest = json.loads(uninstall(text))
-    assert rest.pop("hooks")["PreToolUse"] == parse(THEIRS).value["hooks"]["PreToolUse"]
-    assert rest == {"model": "opus", "permissions": {"allow": ["Bash(ls *)"]}}
-
-
 def test_what_is_no_settings_is_refused_with_the_place(subtests):
     for text, said in [
-        ("", "no JSON value at line 1, column 1"),
-        ("{", "no key in quotation marks"),
-        ("[1 2]", "no comma and no ]"),
-        ('{"a": 1}}', "more text than one value"),
-        ('{"a" 1}', "no colon"),
-        ("{a: 1}", "no key in quotation marks"),
-        ('{\n "a": 1,\n "b" : tru}', "line 3, column 8"),
-        ('{"a": 1 /* open }', "no comma"),
-        ("[" * 100_000, "nested too deeply"),
+        ("", "line 1 column 1"),
+        ("{", "line 1 column 2"),
+        ('{"a": 1}}', "Extra data"),
+        ('{"a": 1,}', "not JSON"),
+        ('{\n "a": 1 // mine\n}', "line 2"),
+        ('{\n "a": 1,\n "b" : tru}', "line 3 column 8"),
+        ("[" * 100_000, "nested deeper"),
         ("[]", "no JSON object"),
         ('{"hooks": []}', "no object of lists"),
         ('{"hooks": {"Stop": {}}}', "no object of lists"),
@@ -169,30 +148,7 @@ def test_what_is_no_settings_is_refused_with_the_place(subtests):
 
 def test_what_keeps_the_cli_from_calling_hooks_is_said():
     assert warnings("\ufeff{}") == []
-    (said,) = warnings('{"a": 1,}')
-    assert "ignores such a file" in said
     assert len(warnings('{"disableAllHooks": true, "allowedHttpHookUrls": []}')) == 2
-
-
-SPACES = st.sampled_from(["", " ", "\n", "\r\n", "\n\t", " // x\n", "/* , } */", "\n  "])
-
-
-def written(value, draw) -> str:
-    """`value` as JSON with any whitespace, comments and trailing commas between."""
-    if isinstance(value, dict | list) and value:
-        pairs = value.items() if isinstance(value, dict) else [(None, one) for one in value]
-        parts = [
-            draw(SPACES)
-            + ("" if key is None else json.dumps(key) + draw(SPACES) + ":" + draw(SPACES))
-            + written(one, draw)
-            + draw(SPACES)
-            for key, one in pairs
-        ]
-        inside = ",".join(parts) + draw(st.sampled_from(["", "", "," + draw(SPACES)]))
-        return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
-    if isinstance(value, dict | list):
-        return draw(SPACES).join("{}" if isinstance(value, dict) else "[]")
-    return json.dumps(value)
 
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
@@ -207,35 +163,24 @@ SETTINGS = st.fixed_dictionaries(
 )
 
 
-@st.composite
-def texts(draw) -> tuple[str, dict]:
-    value = draw(SETTINGS)
-    return draw(SPACES) + written(value, draw) + draw(SPACES), value
-
-
-@given(given_text=texts(), names=st.permutations([AGENTS, COOLDOWNS, OBSERVE]), count=st.integers(1, 3))
-def test_any_settings_are_the_same_after_installing_and_uninstalling(given_text, names, count):
-    text, value = given_text
-    assert parse(text).value == value
+@given(
+    value=SETTINGS,
+    names=st.permutations([AGENTS, COOLDOWNS, OBSERVE]),
+    count=st.integers(1, 3),
+    indent=st.sampled_from([None, 2, 4, "\t"]),
+)
+def test_any_settings_are_the_same_after_installing_and_uninstalling(value, names, count, indent):
+    text = json.dumps(value, indent=indent, ensure_ascii=False)
     with_hooks = install(text, hooks(*names[:count]))
-    assert uninstall(with_hooks) == text
-    found = parse(with_hooks).value
-    assert {key: one for key, one in found.items() if key != "hooks"} == {
-        key: one for key, one in value.items() if key != "hooks"
-    }
-    for event, entries in value.get("hooks", {}).items():
-        assert found["hooks"][event][: len(entries)] == entries
+    after = json.loads(uninstall(with_hooks))
+    events = {event: entries for event, entries in value.get("hooks", {}).items() if entries}
+    assert {event: entries for event, entries in after.pop("hooks", {}).items() if entries} == events
+    assert after == {key: one for key, one in value.items() if key != "hooks"}
+    found = json.loads(with_hooks)["hooks"]
+    assert all(found[event][: len(entries)] == entries for event, entries in value.get("hooks", {}).items())
 
 
 @given(text=st.text(alphabet='{}[],:"/*\\\n 1ahooks', max_size=40))
 def test_any_text_is_read_or_refused(text):
-    try:
-        with_hooks = install(text, hooks(AGENTS))
-    except InvalidSettings:
-        return
-    assert uninstall(with_hooks) == text
-
-
-@given(value=st.recursive(LEAVES, lambda one: st.lists(one) | st.dictionaries(st.text(max_size=3), one)))
-def test_plain_json_is_read_as_the_standard_library_reads_it(value):
-    assert parse(json.dumps(value)).value == json.loads(json.dumps(value))
+    with suppress(InvalidSettings):
+        assert json.loads(uninstall(install(text, hooks(AGENTS)))) == json.loads(text)
