@@ -235,7 +235,7 @@ def test_two_transcripts_at_once_are_observed_once(tmp_path, monkeypatch):
             assert len(observed(tmp_path, others.pop())[1]) == 4
         return parts
 
-    monkeypatch.setattr(arrivals.cutting, "cut", meanwhile)
+    monkeypatch.setattr(arrivals, "cut", meanwhile)
     assert len(observed(tmp_path, [*history(SECOND), *own_part(SECOND)])[1]) == 2
 
 
