@@ -21,12 +21,12 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.lib.list_page.page import PAGES as LISTS
+from claudeops.lib.answers import by_htmx, toast
+from claudeops.lib.list_view.view import LISTS
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Theme
 from claudeops.lib.preferences.saved_views import all_views_of
 from memories.models import AgentFile, Memory, Project
-from memories.web.answers import by_htmx, toast
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Agent, Session, Trigger
@@ -120,8 +120,8 @@ def _pages(user: Any, words: Sequence[str]) -> Iterator[Hit]:
             continue
         if not words or name not in LISTS:
             continue
-        page = LISTS[name]
-        views = [(view.label, view.query) for view in (*page.views, *page.own_views(user))]
+        listed = LISTS[name]
+        views = [(view.label, view.query) for view in (*listed.built_in, *listed.own_views(user))]
         own = [view for view in saved if view.page == name and _has(words, label, view.name)]
         views += [(view.name, view.query) for view in own[:EACH]]
         for called, query in views:

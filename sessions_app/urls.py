@@ -20,11 +20,11 @@ from sessions_app.web import (
 )
 
 urlpatterns: list[URLPattern] = [
-    path("sessions", sessions.sessions, name="sessions"),
+    path("sessions", sessions.SessionList.as_view(), name="sessions"),
     path("sessions/bulk", bulk.bulk, name="sessions-bulk"),
     path("sessions/again/undo/<str:ids>", bulk.undo, name="sessions-again-undo"),
     path("sessions/hours", hours.hours, name="sessions-hours"),
-    path("sessions/rows", sessions.rows, name="sessions-rows"),
+    path("sessions/rows", sessions.SessionList.as_poll(), name="sessions-rows"),
     path("sessions/<int:pk>", session.session, name="session"),
     path("sessions/<int:pk>/compare", compare.session_compare, name="session-compare"),
     path("sessions/<int:pk>/live", session.session_live, name="session-live"),
@@ -42,12 +42,12 @@ urlpatterns: list[URLPattern] = [
     path("trace", trace.trace, name="trace"),
     path("memories/preview", memory_sessions.preview, name="preview"),
     path("memories/<int:pk>/sessions", memory_sessions.told, name="memory-sessions"),
-    path("events", events.events, name="events"),
+    path("events", events.EventList.as_view(), name="events"),
     path("events/bulk/<int:up_to>", events.change, name="events-bulk"),
     path("events/acknowledge", events.change, {"verb": "acknowledge"}, name="events-acknowledge"),
     path("events/reopen", events.change, {"verb": "reopen"}, name="events-reopen"),
     path("events/undo/<str:at>", events.undo, name="events-undo"),
-    path("events/rows", events.rows, name="events-rows"),
+    path("events/rows", events.EventList.as_poll(), name="events-rows"),
     path("mcp", mcp.mcp, name="mcp"),
     path("hooks/<str:event>", hooks.hooks, name="hooks"),
     path("cooldowns", cooldowns.cooldowns, name="cooldowns"),

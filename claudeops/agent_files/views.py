@@ -20,6 +20,7 @@ from claudeops.agent_files.figures import agents_of, captures_of, heard_of
 from claudeops.agent_files.forms import LineForm, TextForm
 from claudeops.agent_files.lines import limits_of, parts_of
 from claudeops.agent_files.worth import came_back, worth_of
+from claudeops.lib.answers import actor, by_htmx, in_words, moved
 from claudeops.lib.detail_page import Tab, tabs_of
 from memories import store
 from memories.capture.statement import HUMAN, Provenance
@@ -34,7 +35,6 @@ from memories.files.typed import save_text, take_back
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, AgentFileEntry, Memory, MemoryChange, Project, Verdict
 from memories.taxonomy import AGENT
-from memories.web.answers import actor, by_htmx, in_words, moved
 
 SEES = ("memories.view_project", "memories.view_memory")
 CHANGE = "memories.change_memory"

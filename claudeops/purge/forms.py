@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from claudeops.lib.list_page.selection import BIGGEST_ID
+from claudeops.lib.list_view.selection import BIGGEST_ID
 from claudeops.purge.choice import Choice
 
 

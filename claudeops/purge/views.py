@@ -16,8 +16,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_q.tasks import async_task
 
+from claudeops.lib.answers import actor, moved
 from claudeops.lib.detail_page import Band, Figure
-from claudeops.lib.list_page.selection import Selection
+from claudeops.lib.list_view.selection import Selection
 from claudeops.purge import run
 from claudeops.purge.choice import Choice, Chosen, choose
 from claudeops.purge.describe import EXAMPLES, notes, places_of, plan_notes, texts_of
@@ -26,8 +27,7 @@ from claudeops.purge.forms import ChoiceForm, ConfirmForm
 from memories.errors import MemoriesError
 from memories.lifecycle import forgotten
 from memories.models import ForgottenText
-from memories.web.answers import actor, moved
-from memories.web.memories import matching
+from memories.web.memories import MemoryList
 from sessions_app.models import Purge, PurgeState
 from sessions_app.queue.tasks import DEFAULT
 
@@ -60,7 +60,7 @@ def purges(request: HttpRequest) -> HttpResponse:
 
 def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Choice:
     if selection.cleaned_data["all_matching"]:
-        ids = list(matching(request)[1].order_by("pk").values_list("pk", flat=True)[: MOST + 1])
+        ids = list(MemoryList.of(request).matches.order_by("pk").values_list("pk", flat=True)[: MOST + 1])
     else:
         ids = selection.chosen()
     if len(ids) > MOST:

@@ -15,10 +15,11 @@ from django.urls import path, reverse
 from django.urls.resolvers import URLPattern
 from django.views.decorators.http import require_POST
 
+from claudeops.lib.answers import moved
+from claudeops.lib.list_view.selection import UNREADABLE
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.models import Memory
-from memories.web.answers import moved
-from memories.web.bulk import UNREADABLE, confirm_and_run
+from memories.web.bulk import confirm_and_run
 from memories.web.forms import SelectionForm
 
 LIST = "admin:memories_memory_changelist"
@@ -62,7 +63,7 @@ class BulkMixin(admin.ModelAdmin):
             return moved(request, reverse(LIST), text, level=messages.ERROR)
         post_url = _with_query(request, reverse("admin:memories_memory_bulk", args=[action.name]))
         back = _back(request, action)
-        return confirm_and_run(request, action, rows, ids, back=back, post_url=post_url, undoable=False)
+        return confirm_and_run(request, form, action, rows, ids, back=back, post_url=post_url)
 
     def _listed(self, request: HttpRequest) -> QuerySet[Memory]:
         listed = self.get_changelist_instance(request).get_queryset(request)

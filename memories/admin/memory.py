@@ -13,6 +13,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from claudeops.lib.admin_lists import ListAdmin, age_filter, value_filter
+from claudeops.lib.answers import actor
 from claudeops.lib.masked_note import masked_note
 from memories import store
 from memories.admin.bulk import BulkMixin
@@ -25,7 +26,6 @@ from memories.models.memory import MemoryQuerySet
 from memories.queries.filters import STATUSES, with_status
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import memory_link, session_link, shortened
-from memories.web.answers import actor
 
 EDITABLE = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at", "surface")
 RECORDED = (

@@ -6,7 +6,7 @@ import django_filters
 from django import forms
 from django.db.models import Q, QuerySet
 
-from claudeops.lib.list_page.period_filter import PeriodFilter
+from claudeops.lib.list_view.filters import PeriodFilter
 from claudeops.lib.time_field import TimeFilter
 from memories.capture.text import normalise_service
 from memories.models import By, Listed, Memory, MemoryChange

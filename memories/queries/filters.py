@@ -12,7 +12,7 @@ from django.db.models.functions import Collate
 from django.db.models.lookups import IContains
 from django.utils import timezone
 
-from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
+from claudeops.lib.list_view.filters import Comparison, ComparisonFilter
 from memories.capture.agent_id import agent_id
 from memories.capture.text import normalise_service
 from memories.models import Disagreement, DisagreementKind, Exposure, Inactive, Memory, Project, Source, Trust, Verdict

@@ -12,7 +12,7 @@ from django.db.models.functions import Substr
 
 from claudeops.lib.capped import CappedCount
 from claudeops.lib.change_token import hash_of
-from claudeops.lib.list_page.period_filter import PeriodFilter
+from claudeops.lib.list_view.filters import PeriodFilter
 from memories.models import (
     ArrivedBy,
     Exposure,

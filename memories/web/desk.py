@@ -14,13 +14,13 @@ from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from claudeops.lib.answers import actor, by_htmx, in_words, moved
 from memories import desk as desks
 from memories.desk.kinds import Kind, Pick, Row, read_id, read_pick
 from memories.errors import MemoriesError
 from memories.models import Memory
 from memories.queries import disagreements as questions
 from memories.queries.nearest import nearest_to
-from memories.web.answers import actor, by_htmx, in_words, moved
 
 SHOWN = 100
 """Most items of a kind in the queue; the rest follow when these are decided."""

@@ -11,12 +11,12 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from claudeops.lib.answers import actor, by_htmx, in_words, moved
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.history.timeline import compared, entry_of
 from memories.lifecycle.restore import roll_back
 from memories.models import Memory
 from memories.queries import list as listing
-from memories.web.answers import actor, by_htmx, in_words, moved
 from memories.web.forms import RollBackForm
 from memories.web.memory import CHANGES, gone
 

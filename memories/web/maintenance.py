@@ -14,11 +14,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from claudeops.lib.answers import actor, in_words, moved
 from memories.curate import maintenance as domain
 from memories.curate.maintenance.steps import BY_NAME, changed_memories
 from memories.errors import MemoriesError
 from memories.models import MaintenanceRun
-from memories.web.answers import actor, in_words, moved
 from memories.web.maintenance_page import context_of, name_of
 
 SEES = ("memories.view_maintenancerun", "memories.view_memory")

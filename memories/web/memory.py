@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from claudeops.lib.answers import actor, by_htmx, fragment, in_words, moved, toast
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.masked_note import masked_note
 from memories.capture.statement import Provenance
@@ -28,7 +29,6 @@ from memories.models import Memory, MemoryChange
 from memories.queries import list as listing
 from memories.queries.similar import similar_to
 from memories.queries.transcripts import facts_of_memory
-from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.forms import EditForm
 from memories.web.memories import row_context
 from memories.web.memory_page import band_of, handed_on, neighbours_of, whole_text

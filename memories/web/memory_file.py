@@ -19,6 +19,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from claudeops.lib.answers import actor, in_words, moved
 from claudeops.lib.line_diff import line_diff
 from memories import desk
 from memories.curate import files
@@ -27,7 +28,6 @@ from memories.desk.kinds import read_id, read_pick
 from memories.desk.proposals import in_file
 from memories.errors import Conflict, MemoriesError
 from memories.models import MemoryFile, MemoryFileCommit, Project, ProposalEvidence
-from memories.web.answers import actor, in_words, moved
 from memories.web.memory_file_page import MEASURED, room_of, shown
 
 SEES = "memories.view_memoryfile"

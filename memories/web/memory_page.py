@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from urllib.parse import urlencode
 
-from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict
 from django.urls import reverse
 
 from claudeops.lib import humanize
 from claudeops.lib.detail_page import Band, Figure, Neighbour, Neighbours, headline
+from claudeops.lib.list_view.keyset import Place, beyond, ordered
 from memories.history.confidence_history import ConfidenceHistory
 from memories.history.timeline import Kinds
 from memories.models import Memory, Verdict
@@ -93,23 +93,21 @@ def neighbours_of(memory: Memory, query: str) -> Neighbours:
     given = QueryDict(query)
     filters = MemoryFilterSet(given, queryset=Memory.objects.all())
     readable = bool(query) and filters.is_valid()
-    rows = _few(filters.qs.order_by()) if readable else Memory.objects.all()
+    rows = Memory.objects.all()
+    if readable:
+        # Few ones by their ids, so that a search that no index serves reads the table once.
+        few = listing.few_of(filters.qs)
+        rows = filters.qs.order_by() if few is None else Memory.objects.filter(pk__in=few)
     sort = listing.SORTS.get(given.get("sort", "") if readable else "", listing.SORTS[listing.FIRST])
     order = f"in the list by “{sort.label}”" if query and readable else f"by “{sort.label}”"
-    here = listing.ordered(Memory.objects.filter(pk=memory.pk), sort).first()
+    here = ordered(Memory.objects.filter(pk=memory.pk), sort).first()
     if here is None:
         return Neighbours(None, None, order)
-    place = listing.Place(sort.read(sort.value(here)), here.pk)
-    before = listing.ordered(listing.beyond(rows, sort, place, backwards=True), sort, backwards=True).first()
-    after = listing.ordered(listing.beyond(rows, sort, place), sort).first()
+    place = Place(sort.parse(sort.value(here)), here.pk)
+    before = ordered(beyond(rows, sort, place, backwards=True), sort, backwards=True).first()
+    after = ordered(beyond(rows, sort, place), sort).first()
     more = f"?{urlencode({'from': query})}" if query and readable else ""
     return Neighbours(_neighbour(before, more), _neighbour(after, more), order)
-
-
-def _few(rows: QuerySet[Memory]) -> QuerySet[Memory]:
-    """Return `rows`; few ones by their ids, so that a search that no index serves reads the table once."""
-    few = list(rows.values_list("pk", flat=True)[: listing.FEW + 1])
-    return Memory.objects.filter(pk__in=few) if len(few) <= listing.FEW else rows
 
 
 def _neighbour(row: Memory | None, more: str) -> Neighbour | None:

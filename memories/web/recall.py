@@ -17,11 +17,11 @@ from django.utils.text import Truncator
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from claudeops.lib.answers import actor, by_htmx, fragment, in_words, moved
 from memories.errors import MemoriesError
 from memories.recall import Hit, Recall, feedback
 from memories.recall import log as query_log
 from memories.recall.service import NARRATIVES, ask, by_person
-from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.forms import AskedForm, MarkForm, RecallForm
 from memories.web.hits import Share, Stretch, marked, shares
 

@@ -9,11 +9,11 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
+from claudeops.lib.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.errors import Conflict, MemoriesError
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import REJECTED
 from memories.models import Memory, MemoryChange
-from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.memories import row_context
 from memories.web.memory import CHANGES, gone
 

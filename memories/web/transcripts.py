@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.db.models import F
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.lib.capped import Count, count_of
-from claudeops.lib.list_page.bar import View
-from claudeops.lib.list_page.columns import Column
-from claudeops.lib.list_page.export import FORMATS, MOST
-from claudeops.lib.list_page.keyset import both, moment, ordered, page_of
-from claudeops.lib.list_page.page import ListPage, declare
+from claudeops.lib import times
+from claudeops.lib.answers import actor, in_words, moved
+from claudeops.lib.list_view.columns import BuiltIn, Column
+from claudeops.lib.list_view.keyset import both
+from claudeops.lib.list_view.view import ListView
 from memories.errors import Conflict
 from memories.models import ArrivedBy, Exposure, Transcript, TranscriptPart
 from memories.observe.parts import send_again
@@ -33,87 +33,60 @@ from memories.queries.transcripts import (
     state_of,
     with_numbers,
 )
-from memories.web.answers import actor, in_words, moved
 from memories.web.transcript_page import Row, band_of, neighbours_of, part_views, who_of
 
 SEES = "memories.view_transcript"
 CHANGES = "memories.change_memory"
-SORTS = {sort.key: sort for sort in both("seen", "seen", F("seen_at"), "seen_at", moment)}
 
-PAGE = declare(
-    ListPage(
-        TranscriptFilterSet,
-        Transcript.objects.all,
-        views=(
-            View("All", ""),
-            View("Waiting", "state=waiting"),
-            View("Failed", "state=failed"),
-            View("Unreadable", "state=unreadable"),
-            View("Read outside text", "exposure=outside", counted=False),
-        ),
-        example="project:shop state:failed arrived_by:hook, or words",
-        shown=("state", "project", "arrived_by", "exposure", "agent", "during"),
-        name="transcripts",
-        permission=SEES,
-        columns=(
-            Column("state", "State", progress_of, fixed=True, bare=True),
-            Column("what", "What happened", lambda row: row.first_narrative, fixed=True),
-            Column("who", "Who", who_of),
-            Column("project", "Project", lambda row: row.project and row.project.slug),
-            Column("session", "Session", lambda row: row.session_id, number=True),
-            Column("parts", "Parts", lambda row: row.part_count, number=True),
-            Column("stored", "Stored", lambda row: row.stored, number=True),
-            Column("held", "Held", lambda row: row.held, number=True),
-            Column("discarded", "Discarded", lambda row: row.discarded, number=True),
-            Column("cost", "Cost", lambda row: row.cost, number=True),
-            Column("seen", "Seen", lambda row: row.seen_at, sort="seen"),
-            Column("arrived", "Arrived by", lambda row: row.get_arrived_by_display(), shown=False),
-            Column("exposure", "Read before", lambda row: row.get_exposure_display(), shown=False),
-            Column("folder", "Folder", lambda row: row.folder, shown=False),
-            Column("host", "Host", lambda row: row.host, shown=False),
-        ),
-        sorts=SORTS,
-        first="-seen",
+
+class TranscriptList(ListView):
+    name, heading, one = "transcripts", "Transcripts", "transcript"
+    template, row_template = "transcripts/list.html", "transcripts/_row.html"
+    permission_required = SEES
+    model, filterset = Transcript, TranscriptFilterSet
+    searched = f"{SEARCHED:,}"
+    fields = ("state", "project", "arrived_by", "exposure", "agent", "during")
+    example = "project:shop state:failed arrived_by:hook, or words"
+    built_in = (
+        BuiltIn("All", ""),
+        BuiltIn("Waiting", "state=waiting"),
+        BuiltIn("Failed", "state=failed"),
+        BuiltIn("Unreadable", "state=unreadable"),
+        BuiltIn("Read outside text", "exposure=outside", counted=False),
     )
-)
+    columns = (
+        Column("state", "State", progress_of, fixed=True, bare=True),
+        Column("what", "What happened", lambda row: row.first_narrative, fixed=True),
+        Column("who", "Who", who_of),
+        Column("project", "Project", lambda row: row.project and row.project.slug),
+        Column("session", "Session", lambda row: row.session_id, number=True),
+        Column("parts", "Parts", lambda row: row.part_count, number=True),
+        Column("stored", "Stored", lambda row: row.stored, number=True),
+        Column("held", "Held", lambda row: row.held, number=True),
+        Column("discarded", "Discarded", lambda row: row.discarded, number=True),
+        Column("cost", "Cost", lambda row: row.cost, number=True),
+        Column("seen", "Seen", lambda row: row.seen_at, sort="seen"),
+        Column("arrived", "Arrived by", lambda row: row.get_arrived_by_display(), shown=False),
+        Column("exposure", "Read before", lambda row: row.get_exposure_display(), shown=False),
+        Column("folder", "Folder", lambda row: row.folder, shown=False),
+        Column("host", "Host", lambda row: row.host, shown=False),
+    )
+    sorts, first = both("seen", "seen", F("seen_at"), "seen_at", times.parse), "-seen"
 
-SUGGESTED = (
-    *(f"state:{state}" for state, _ in PROGRESS),
-    *(f"arrived_by:{way}" for way in ArrivedBy.values),
-    *(f"exposure:{exposure}" for exposure in Exposure.values),
-    *("during:24h", "during:7d", "during:30d"),
-)
+    def listed(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Limit the rows to their place: a sort would compute the numbers for all that match."""
+        return with_numbers(listed(rows)) if self.is_export else rows.only("id", "seen_at")
 
+    def drawn(self, rows: Sequence[Transcript]) -> Sequence[Row]:
+        return [Row.of(row) for row in numbered(rows)]
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
-def transcripts(request: HttpRequest) -> HttpResponseBase:
-    filters = TranscriptFilterSet(request.GET, queryset=Transcript.objects.all())
-    rows = filters.qs if filters.is_valid() and not PAGE.errors(request) else Transcript.objects.none()
-    sort, after, before = PAGE.place(request)
-    chosen = PAGE.chosen(request)
-    if request.GET.get("format") in FORMATS:
-        return PAGE.export(request.GET["format"], chosen.shown, ordered(with_numbers(listed(rows)), sort))
-    if away := PAGE.redirect(request):
-        return away
-    # The numbers are read of the page's rows alone: a sort would compute them for all that match.
-    page = page_of(rows.only("id", "seen_at"), sort, chosen.size, after=after, before=before)
-    count = count_of(rows) if page.further or page.back else Count(len(page.rows))
-    context = {
-        **PAGE.list_context(request, sort, chosen),
-        **PAGE.context(request, filters, SUGGESTED, chosen=chosen),
-        "heading": "Transcripts",
-        "list_id": "transcripts",
-        "one_of_them": "transcript",
-        "filters": filters,
-        "page": page,
-        "rows": [Row.of(row) for row in numbered(page.rows)],
-        "count": count,
-        "searched": SEARCHED if request.GET.get(PAGE.text) else None,
-        "export_most": f"{MOST:,}",
-    }
-    return render(request, "transcripts/list.html", context)
+    def suggested(self) -> tuple[str, ...]:
+        return (
+            *(f"state:{state}" for state, _ in PROGRESS),
+            *(f"arrived_by:{way}" for way in ArrivedBy.values),
+            *(f"exposure:{exposure}" for exposure in Exposure.values),
+            *("during:24h", "during:7d", "during:30d"),
+        )
 
 
 @require_safe

@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve, reverse
 from django.views.decorators.http import require_POST
 
+from claudeops.lib.answers import actor, by_htmx, moved, toast
 from memories import desk
 from memories.errors import MemoriesError
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.restore import restore
-from memories.web.answers import actor, by_htmx, moved, toast
 
 MOST = 100
 SAID = 3

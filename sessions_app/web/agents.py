@@ -9,13 +9,13 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from claudeops.lib.answers import done, in_words
 from sessions_app import agent_templates, queue
 from sessions_app.checks import cli_messages
 from sessions_app.errors import SessionsError
 from sessions_app.models import Agent, ScheduleKind, Trigger
-from sessions_app.web.answers import done
 from sessions_app.web.session import HIGHEST
-from sessions_app.web.sessions import in_words, said_of
+from sessions_app.web.sessions import said_of
 
 MAY_RUN = ("sessions_app.view_session", "sessions_app.run_session")
 

@@ -13,6 +13,8 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
+from claudeops.lib.answers import in_words
+from claudeops.lib.list_view.view import query_of
 from memories.capture.text import normalise_service
 from sessions_app.cooldowns import history
 from sessions_app.cooldowns import limits as rule
@@ -20,8 +22,6 @@ from sessions_app.errors import SessionsError
 from sessions_app.models import Remediation
 from sessions_app.web import changes
 from sessions_app.web.forms import IN_FORCE, ClearForm, ServiceForm
-from sessions_app.web.paging import query_of
-from sessions_app.web.sessions import in_words
 
 
 def _asked(request: HttpRequest) -> str | None:
@@ -57,7 +57,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "skip": skip,
         "further": skip + history.SERVICES if len(names) > history.SERVICES else None,
         "limits": [(action, rule.limit_of(action)) for action in Remediation.values],
-        "query": query_of(request),
+        "query": query_of(request.GET),
         "seen": changes.cooldowns_token(written, until),
     }
 
@@ -97,14 +97,14 @@ def _clear(request: HttpRequest) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         return _card(request, row.service, {"said": said})
     messages.success(request, said)
-    query = query_of(request)
+    query = query_of(request.GET)
     return HttpResponseRedirect(reverse("cooldowns") + (f"?{query}" if query else ""))
 
 
 def _card(request: HttpRequest, name: str, more: dict[str, Any], status: int = 200) -> HttpResponse:
     entries = history.ENTRIES_OF_ONE if _asked(request) else history.ENTRIES
     (service,) = history.services([name], entries=entries)
-    context = {"service": service, "query": query_of(request), "asked": _asked(request), **_addresses(), **more}
+    context = {"service": service, "query": query_of(request.GET), "asked": _asked(request), **_addresses(), **more}
     return render(request, "sessions/_cooldown_answer.html", context, status=status)
 
 

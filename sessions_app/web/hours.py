@@ -9,24 +9,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from claudeops.lib import local_time, periods
+from claudeops.lib import periods
 from claudeops.lib.change_token import hash_of
-from claudeops.lib.charts.bars import STEP, Bars, Part, bars
+from claudeops.lib.charts.bars import STEP, Bars, bars
+from claudeops.lib.list_view.histogram import edges_of, parts_of, range_since
+from claudeops.lib.list_view.view import query_of
 from claudeops.lib.periods import Period, Range
 from sessions_app.models import Session
 from sessions_app.models.session import OPEN_STATUSES
 from sessions_app.queries import outcomes
 from sessions_app.queries.filters import GROUPS, UNFINISHED, SessionFilterSet
-from sessions_app.web.paging import query_of
 
 HEIGHT = 44.0
 TIME = "ended"
@@ -58,36 +59,15 @@ def hours_of(request: HttpRequest, filters: SessionFilterSet) -> Hours | None:
     if given["status"] in (*OPEN_STATUSES, UNFINISHED):
         return None
     now = timezone.now()
-    one = _range(given, now)
-    edges = periods.edges_of(one, now, timezone.get_current_timezone())
-    rest = _without_selection(request)
-    address = f"{request.path.removesuffix('/hours')}?{rest}{'&' if rest else ''}"
-    spans = [periods.write(since, until) for since, until in pairwise(edges)]
+    shortest = AS_LONG.get(given["age"] or given["spent"], periods.FIRST)
+    one = range_since([given["since"], given[TIME] and given[TIME].since], shortest, now)
+    edges = edges_of(one, now)
+    rest = query_of(request.GET, TIME)
     found = _counted(filters, given, edges)
-    parts = [
-        Part(
-            local_time.label_of_part(one, since),
-            local_time.words_of_part(one, since, until),
-            address + urlencode({TIME: span}, safe=":"),
-            numbers,
-            span,
-        )
-        for (since, until), span, numbers in zip(pairwise(edges), spans, found, strict=True)
-    ]
+    parts = parts_of(one, edges, found, reverse("sessions"), rest, TIME)
     chart = bars(f"Sessions that ended, by {one.part}, {one.words}", parts, outcomes.OUTCOMES, height=HEIGHT, labels=7)
     state = hash_of([edges, [sorted(numbers.items()) for numbers in found], str(given[TIME]), rest])
     return Hours(one, chart, _brush(given[TIME], edges), rest, state)
-
-
-def _range(given: dict[str, Any], now: datetime) -> Range:
-    """Return the shortest range in which the filters of time begin."""
-    zone = timezone.get_current_timezone()
-    starts = [start for start in (given["since"], given[TIME] and given[TIME].since) if start]
-    named = (AS_LONG.get(given["age"] or given["spent"]), periods.FIRST)
-    shortest = periods.RANGES[next(filter(None, named))]
-    longer = (one for one in periods.RANGES.values() if one.length >= shortest.length)
-    fits = (one for one in longer if all(periods.edges_of(one, now, zone)[0] <= start for start in starts))
-    return next(fits, periods.RANGES["90d"])
 
 
 def _counted(filters: SessionFilterSet, given: dict[str, Any], edges: tuple[datetime, ...]) -> Any:
@@ -115,14 +95,6 @@ def _brush(period: Period | None, edges: tuple[datetime, ...]) -> tuple[float, f
     return within[0] * STEP, len(within) * STEP
 
 
-def _without_selection(request: HttpRequest) -> str:
-    given = request.GET.copy()
-    given.pop(TIME, None)
-    request_without: Any = HttpRequest()
-    request_without.GET = given
-    return query_of(request_without)
-
-
 @require_safe
 @never_cache
 @permission_required("sessions_app.view_session", raise_exception=True)
@@ -131,4 +103,4 @@ def hours(request: HttpRequest) -> HttpResponse:
     found = hours_of(request, SessionFilterSet(request.GET, queryset=Session.objects.all()))
     if found is None or found.state == request.GET.get("seen"):
         return HttpResponse(status=204)
-    return render(request, "sessions/_hours.html", {"hours": found, "query": query_of(request)})
+    return render(request, "sessions/_hours.html", {"hours": found, "query": query_of(request.GET)})

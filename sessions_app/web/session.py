@@ -16,6 +16,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
+from claudeops.lib.answers import done, in_words
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from sessions_app import escalation, queue
 from sessions_app.errors import SessionsError
@@ -25,12 +26,11 @@ from sessions_app.queries.usual import usual_for
 from sessions_app.queue import waiting
 from sessions_app.queue.requests import may_not_continue, may_not_follow
 from sessions_app.web import changes, session_page, session_tabs, timeline
-from sessions_app.web.answers import done
 from sessions_app.web.forms import NoteForm
 from sessions_app.web.log import panel
 from sessions_app.web.session_band import band_of
 from sessions_app.web.session_steps import steps_for
-from sessions_app.web.sessions import in_words, say_asked
+from sessions_app.web.sessions import say_asked
 
 PIECES = ("head", "tabs", "timeline", "rail")
 """The parts of the page that change while a session is open; each has a fragment and an element."""

@@ -44,7 +44,7 @@ def test_a_change_is_one_sentence_with_its_memory_and_the_confidence_before_and_
     told = {"before": {"confidence": 0.7}, "after": {"confidence": 0.8}}
     made = change("reinforced", memory=memory, session=session, actor="agent:watch", **told)
     html = signed_in.get("/memories/changes").content.decode()
-    text = " ".join(unescape(re.sub(r"<[^>]+>", " ", html[html.index("<tbody>") : html.index("</tbody>")])).split())
+    text = " ".join(unescape(re.sub(r"<[^>]+>", " ", html[html.index("<tbody ") : html.index("</tbody>")])).split())
     assert f"Session {session.pk} confirmed it" in text
     assert "The <b>dump</b> takes an hour" in text
     assert "0.70 → 0.80" in text

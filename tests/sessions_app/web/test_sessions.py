@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from sessions_app.models import Session, Status, Trigger
-from sessions_app.web.sessions import SORTS
+from sessions_app.web.sessions import SessionList
 from tests.sessions_app.people import HTMX, person
 from tests.support.factories import AgentFactory, ProjectFactory, SessionFactory
 
@@ -207,7 +207,7 @@ def test_pages_go_back_and_forth_without_a_row_lost_or_twice_also_at_the_same_mo
     assert 'rel="next"' not in html_of(viewer, LIST + linked(viewer, after, "next"))
 
 
-@pytest.mark.parametrize("sort", list(SORTS))
+@pytest.mark.parametrize("sort", list(SessionList.sorts))
 def test_every_order_of_the_sessions_is_complete_over_its_pages(viewer, sort):
     now = timezone.now()
     for n in range(60):

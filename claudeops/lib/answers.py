@@ -1,0 +1,62 @@
+"""Responses of views: a fragment with a message for htmx, else a redirect with a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.loader import render_to_string
+
+from claudeops.lib.domain_error import DomainError
+
+
+def in_words(error: DomainError) -> str:
+    return f"{error} {error.fix}".strip()
+
+
+def actor(request: HttpRequest) -> str:
+    return str(request.user.get_username())
+
+
+def by_htmx(request: HttpRequest) -> bool:
+    return bool(getattr(request, "htmx", False))
+
+
+def toast(request: HttpRequest, text: str, *, level: str = "success", undo: str = "", kind: str = "") -> str:
+    """Render an out-of-band message. In a <template>, because a parser drops a form after a <tr>.
+
+    Messages of one `kind`, such as "approved", are put together by the browser: "4 approved."
+    """
+    context = {"text": text, "level": level, "undo": undo, "kind": kind, "oob": True}
+    return f"<template>{render_to_string('_toast.html', context, request)}</template>"
+
+
+def fragment(
+    request: HttpRequest,
+    template: str,
+    context: dict[str, Any],
+    *,
+    said: str = "",
+    undo: str = "",
+    kind: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    html = render_to_string(template, context, request)
+    return HttpResponse(html + (toast(request, said, undo=undo, kind=kind) if said else ""), status=status)
+
+
+def moved(request: HttpRequest, to: str, text: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
+    messages.add_message(request, level, text, extra_tags=f"undo:{undo}" if undo else "")
+    return HttpResponseRedirect(to)
+
+
+def done(
+    request: HttpRequest, text: str, *, back: str, level: int = messages.SUCCESS, undo: str = "", status: int = 200
+) -> HttpResponse:
+    """Answer an action: for htmx with a message alone, after which the page asks for what changed."""
+    if not by_htmx(request):
+        return moved(request, back, text, level=level, undo=undo)
+    # "wake" makes the pollers of the page ask at once.
+    said = toast(request, text, level=messages.DEFAULT_TAGS[level], undo=undo)
+    return HttpResponse(said, status=status, headers={"HX-Trigger": "wake", "HX-Reswap": "none"})
