@@ -8,7 +8,7 @@ from django import template
 
 from memories.models import Segment, Transcript
 from memories.queries.transcripts import segments_of, with_numbers
-from memories.web.transcript_page import Row, SegmentView, segment_views
+from memories.web.transcripts import Row, SegmentView, segment_views
 
 register = template.Library()
 

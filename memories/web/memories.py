@@ -8,12 +8,16 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 
 from claudeops.lib import capped
 from claudeops.lib.answers import actor, moved
@@ -27,8 +31,10 @@ from memories import store
 from memories.errors import MemoriesError
 from memories.history.confidence_history import confidence_since
 from memories.history.forecast import forecast
+from memories.injection.windows import DAYS, upcoming, usable
 from memories.lifecycle.bulk import BULK_ACTIONS
 from memories.models import Memory, Source, Trust
+from memories.models.memory import ANY_AGENT, ANY_PROJECT
 from memories.queries import list as listing
 from memories.queries.filters import CATEGORIES, STATUSES, MemoryFilterSet
 from memories.taxonomy import GENERAL
@@ -214,3 +220,15 @@ def row_context(request: HttpRequest, memory: Memory) -> dict[str, Any]:
     """Return the context of one row, with the columns that the person has chosen."""
     page = MemoryList.of(request)
     return {"row": page.drawn([memory])[0], "memory": memory, "shown": dict.fromkeys(page.shown, True)}
+
+
+MOST = 200
+
+
+@require_safe
+@never_cache
+@permission_required("memories.view_memory", raise_exception=True)
+def surfacing(request: HttpRequest) -> HttpResponse:
+    found = upcoming(usable(ANY_PROJECT, ANY_AGENT).select_related("project"), timezone.now(), days=DAYS)
+    context = {"rows": found[:MOST], "more": max(0, len(found) - MOST), "days": DAYS}
+    return render(request, "memories/surfacing.html", context)

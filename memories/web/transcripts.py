@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -14,17 +15,34 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.lib import times
+from claudeops.lib import humanize, times
 from claudeops.lib.answers import actor, in_words, moved
+from claudeops.lib.detail_page import Band, Figure, Neighbour, Neighbours, headline
 from claudeops.lib.list_view.columns import BuiltIn, Column
 from claudeops.lib.list_view.keyset import both
 from claudeops.lib.list_view.view import ListView
 from memories.errors import Conflict
-from memories.models import ArrivedBy, Exposure, Transcript, TranscriptPart
+from memories.models import (
+    ArrivedBy,
+    Exposure,
+    Fact,
+    FactOutcome,
+    Priority,
+    Stage,
+    StageState,
+    Transcript,
+    TranscriptPart,
+    Verdict,
+)
 from memories.observe.parts import send_again
 from memories.queries.transcripts import (
+    MOST,
     PROGRESS,
     SEARCHED,
+    Contents,
+    PartContents,
+    Progress,
+    SegmentFacts,
     TranscriptFilterSet,
     contents_of,
     listed,
@@ -33,7 +51,218 @@ from memories.queries.transcripts import (
     state_of,
     with_numbers,
 )
-from memories.web.transcript_page import Row, band_of, neighbours_of, part_views, who_of
+
+TITLE = 200
+"""Most characters of a page's title."""
+
+STATES = {
+    Progress.WAITING: ("queued", "waiting", "info"),
+    Progress.FAILED: ("failed", "failed", "bad"),
+    Progress.UNREADABLE: ("warning", "unreadable", "warn"),
+    Progress.DONE: ("ok", "observed", "ok"),
+}
+"""Icon, word and tone of each state."""
+
+STAGE_ICONS = {
+    StageState.WAITING: "queued",
+    StageState.RUNNING: "running",
+    StageState.DONE: "ok",
+    StageState.FAILED: "failed",
+}
+
+OUTCOMES = {
+    FactOutcome.CREATED: ("ok", "stored"),
+    FactOutcome.MERGED: ("ok", "merged into a known memory"),
+    FactOutcome.HELD: ("held", "held for review"),
+    FactOutcome.DISCARDED: ("inactive", "discarded"),
+    FactOutcome.DUPLICATE: ("skipped", "said before in this session"),
+}
+NOT_STORED = ("queued", "not stored yet")
+
+MARKS = {Priority.RED: "must", Priority.YELLOW: "pattern", Priority.GREEN: "note"}
+"""The mark of a priority (templates/transcripts/_priority.html) and its word."""
+
+
+def who_of(row: Transcript) -> str:
+    """Return whose session it was: its agent, or the installation whose hook named it; empty for neither."""
+    return row.agent or row.installation
+
+
+def title_of(row: Any) -> str:
+    """Say in a line what a transcript (with its numbers) tells: its first narrative, or why there is none."""
+    if row.first_narrative:
+        return headline(row.first_narrative, TITLE)[0]
+    progress = progress_of(row)
+    if progress is Progress.DONE:
+        return "Nothing to keep" if row.part_count else "Nothing to observe yet"
+    if progress is Progress.UNREADABLE:
+        return "The observer's answer could not be read"
+    return "Waits to be observed" if progress is Progress.WAITING else "Could not be observed"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One transcript (with its numbers) as its row shows it."""
+
+    transcript: Any
+    icon: str
+    state: str
+    title: str
+    who: str
+
+    @property
+    def pk(self) -> int:
+        return int(self.transcript.pk)
+
+    @classmethod
+    def of(cls, row: Transcript) -> Row:
+        icon, state, _ = STATES[progress_of(row)]
+        return cls(row, icon, state, title_of(row), who_of(row))
+
+
+def band_of(row: Any) -> Band:
+    icon, state, tone = STATES[progress_of(row)]
+    address = reverse("transcript", args=[row.pk])
+    waits = f"{_counted(row.waiting_parts)} waiting" if row.waiting_parts else ""
+    failed = f"{_counted(row.failed_parts)} failed" if row.failed_parts else ""
+    unreadable = f"{_counted(row.unreadable_parts)} unreadable" if row.unreadable_parts else ""
+    cost = () if row.cost is None else (Figure("Cost", humanize.dollars(row.cost), "of the observer's calls"),)
+    return Band(
+        title=title_of(row),
+        state=state,
+        icon=icon,
+        tone=tone,
+        sentence=row.problem,
+        figures=(
+            Figure(
+                "Parts",
+                _counted(row.part_count),
+                ", ".join(filter(None, (failed, unreadable, waits))),
+                url=f"{address}#parts",
+            ),
+            Figure(
+                "Stored", _counted(row.stored), f"{_counted(row.merged)} merged into known ones" if row.merged else ""
+            ),
+            Figure("Held", _counted(row.held), url=f"{reverse('desk')}?view=held" if row.held else ""),
+            Figure("Discarded", _counted(row.discarded)),
+            *cost,
+        ),
+    )
+
+
+def _counted(number: int) -> str:
+    return f"{MOST:,}+" if number > MOST else f"{number:,}"
+
+
+def neighbours_of(row: Transcript) -> Neighbours:
+    """Return the transcripts before and after it in the list, by the time they were last seen. Two queries."""
+    older = Transcript.objects.filter(seen_at__lte=row.seen_at).exclude(seen_at=row.seen_at, pk__gte=row.pk)
+    newer = Transcript.objects.filter(seen_at__gte=row.seen_at).exclude(seen_at=row.seen_at, pk__lte=row.pk)
+    before = newer.order_by("seen_at", "id").values_list("pk", flat=True).first()
+    after = older.order_by("-seen_at", "-id").values_list("pk", flat=True).first()
+    return Neighbours(_neighbour(before), _neighbour(after), "by the time they were last seen")
+
+
+def _neighbour(pk: int | None) -> Neighbour | None:
+    return None if pk is None else Neighbour(f"{pk}", reverse("transcript", args=[pk]))
+
+
+@dataclass(frozen=True, slots=True)
+class StageView:
+    """A stage: its icon, its state in a word, and what it counted ("in 12, out 9") or why it was passed over."""
+
+    stage: Stage
+    icon: str
+    word: str
+    counted: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactView:
+    """A fact: the mark of its priority, what became of it, and the desk's address while it waits for a person.
+
+    `category` says who chose it: "operations (by the keywords, 0.90)". `said` is the model's own word.
+    """
+
+    fact: Fact
+    mark: str
+    icon: str
+    outcome: str
+    review: str
+    category: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentView:
+    one: Any
+    facts: tuple[FactView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """A part of the page. `current` is its first stage that is not done; `removed` counts what was taken out."""
+
+    part: Any
+    stages: tuple[StageView, ...]
+    current: Stage | None
+    segments: tuple[SegmentView, ...]
+    removed: tuple[tuple[str, int], ...]
+
+
+def part_views(contents: Contents) -> list[PartView]:
+    return [_part_view(one) for one in contents.parts]
+
+
+def _part_view(one: PartContents) -> PartView:
+    removed = one.part.removed if isinstance(one.part.removed, dict) else {}
+    return PartView(
+        one.part,
+        tuple(stage_view(stage) for stage in one.stages),
+        one.current,
+        segment_views(one.segments),
+        tuple(sorted(removed.items(), key=lambda pair: (-pair[1], pair[0]))),
+    )
+
+
+def stage_view(stage: Stage) -> StageView:
+    counts = stage.counts if isinstance(stage.counts, dict) else {}
+    skipped = counts.get("skipped", "")
+    counted = str(skipped) if skipped else ", ".join(f"{name} {count}" for name, count in counts.items())
+    if skipped:
+        return StageView(stage, "skipped", "passed over", counted)
+    return StageView(stage, STAGE_ICONS[StageState(stage.state)], str(stage.get_state_display()), counted)
+
+
+def segment_views(segments: list[SegmentFacts]) -> tuple[SegmentView, ...]:
+    return tuple(SegmentView(one.segment, tuple(fact_view(fact) for fact in one.facts)) for one in segments)
+
+
+def fact_view(fact: Fact) -> FactView:
+    icon, outcome = OUTCOMES[FactOutcome(fact.outcome)] if fact.outcome else NOT_STORED
+    review = ""
+    if fact.memory is not None and fact.memory.waits:
+        kind = "held" if fact.memory.verdict == Verdict.HOLD else "unconfirmed"
+        review = f"{reverse('desk')}?view={kind}&item={kind}-{fact.memory_id}"
+    return FactView(fact, MARKS[Priority(fact.priority)], icon, outcome, review, _category(fact), _said(fact))
+
+
+def _category(fact: Fact) -> str:
+    if not fact.category:
+        return "no category yet"
+    if not fact.classified_by:
+        return fact.category
+    if fact.category_confidence == 0:
+        return f"{fact.category} (by default)"
+    sure = "" if fact.category_confidence is None else f", {fact.category_confidence:.2f}"
+    return f"{fact.category} (by the {fact.get_classified_by_display()}{sure})"
+
+
+def _said(fact: Fact) -> str:
+    """Return the model's own word on a fact: "allow, 0.92, operations"."""
+    sure = "" if fact.said_confidence is None else f"{fact.said_confidence:.2f}"
+    return ", ".join(filter(None, (fact.said_gate or "unreadable", sure, fact.said_category)))
+
 
 SEES = "memories.view_transcript"
 CHANGES = "memories.change_memory"

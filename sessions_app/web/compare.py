@@ -17,8 +17,8 @@ from claudeops.lib.humanize import dollars, span
 from memories.models import MemoryChange
 from sessions_app.models import Event, Session
 from sessions_app.queries.compare import compare, last_good
+from sessions_app.web.session import TIERS
 from sessions_app.web.session_band import title_of, tokens_of
-from sessions_app.web.session_page import TIERS
 
 HIGHEST = 2**63 - 1
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.db.models.functions import Substr
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -18,19 +22,212 @@ from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.lib.answers import done, in_words
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
+from claudeops.lib.charts.strip import MOST, Strip
+from claudeops.lib.detail_page import Neighbour, Neighbours
 from sessions_app import escalation, queue
 from sessions_app.errors import SessionsError
-from sessions_app.models import Session, Status
+from sessions_app.escalation import may_hand_over
+from sessions_app.log.counts import counts_of
+from sessions_app.log.timeline import latest_calls, timeline_of
+from sessions_app.models import LogEntry, LogKind, Session, Status
+from sessions_app.queries.advice import Kind, Step, advice_for
 from sessions_app.queries.failures import equal_to
 from sessions_app.queries.usual import usual_for
 from sessions_app.queue import waiting
+from sessions_app.queue.admission import budget_of
 from sessions_app.queue.requests import may_not_continue, may_not_follow
-from sessions_app.web import changes, session_page, session_tabs, timeline
-from sessions_app.web.forms import NoteForm
+from sessions_app.runner.run import timeout_of
+from sessions_app.web import changes, session_tabs
+from sessions_app.web.forms import NoteForm, TimelineForm
 from sessions_app.web.log import panel
-from sessions_app.web.session_band import band_of
-from sessions_app.web.session_steps import steps_for
+from sessions_app.web.session_band import Limits, band_of
 from sessions_app.web.sessions import say_asked
+from sessions_app.web.strips import strip_of
+
+DEEPEST = 5
+"""Most generations that are followed: there are three tiers; the limit guards against a cycle."""
+
+SAID_READ = 400
+"""Characters that are read of what a running session said last."""
+
+BROADEST = 20
+"""Most children that are shown of one generation."""
+
+TOKENS = {
+    "input_tokens": "Input",
+    "cache_creation_input_tokens": "Into cache",
+    "cache_read_input_tokens": "From cache",
+    "output_tokens": "Output",
+}
+TIERS = {0: "0, the operator", 1: "1, observes", 2: "2, investigates", 3: "3, remediates"}
+
+
+def ancestors_of(session: Session) -> list[Session]:
+    found: list[Session] = []
+    parent = session.parent
+    while parent is not None and len(found) < DEEPEST and parent.pk not in {row.pk for row in found}:
+        found.append(parent)
+        parent = parent.parent
+    return found[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One session of a chain; `depth` counts the generations from the first one, 0."""
+
+    session: Session
+    depth: int
+    own: bool
+
+
+def chain_of(session: Session) -> list[Link]:
+    """Return all sessions that escalated to and from `session`, parents first; empty without any."""
+    above = ancestors_of(session)
+    found = [Link(one, depth, False) for depth, one in enumerate(above)]
+    found.append(Link(session, len(above), True))
+    below = _descendants(session, depth=len(above) + 1)
+    return found + below if above or below else []
+
+
+def _descendants(session: Session, depth: int) -> list[Link]:
+    seen, generation = {session.pk}, [session.pk]
+    children: dict[int, list[Session]] = {}
+    for _ in range(DEEPEST):
+        rows = Session.objects.filter(parent__in=generation).exclude(pk__in=seen).select_related("agent")
+        listed = list(rows.only(*CHAINED, "agent__slug").order_by("pk")[:BROADEST])
+        for row in listed:
+            children.setdefault(row.parent_id or 0, []).append(row)
+        generation = [row.pk for row in listed]
+        seen.update(generation)
+        if not generation:
+            break
+    return list(_in_order(session.pk, children, depth))
+
+
+def _in_order(pk: int, children: dict[int, list[Session]], depth: int) -> list[Link]:
+    found: list[Link] = []
+    for child in children.get(pk, []):
+        found += [Link(child, depth, False), *_in_order(child.pk, children, depth + 1)]
+    return found
+
+
+CHAINED = ("id", "agent", "tier", "status", "parent", "follows_as")
+
+
+def neighbours_of(session: Session) -> Neighbours:
+    """Return the sessions before and after it in the list of all sessions, by the time they were queued."""
+    here, rows = session.queued_at, Session.objects.all()
+    older = rows.filter(queued_at__lte=here).exclude(queued_at=here, pk__gte=session.pk)
+    newer = rows.filter(queued_at__gte=here).exclude(queued_at=here, pk__lte=session.pk)
+    before = older.order_by("-queued_at", "-id").values_list("pk", flat=True).first()
+    after = newer.order_by("queued_at", "id").values_list("pk", flat=True).first()
+    return Neighbours(_neighbour(before), _neighbour(after), "by the time they were queued")
+
+
+def _neighbour(pk: int | None) -> Neighbour | None:
+    return None if pk is None else Neighbour(f"{pk}", reverse("session", args=[pk]))
+
+
+def limits_of(session: Session) -> Limits:
+    """Return the limits of the session; its dollars are those that its claim reserved, if it did."""
+    turns = session.agent.max_turns if session.agent else None
+    return Limits(
+        timeout_of(session), turns or settings.CLAUDEOPS_MAX_TURNS, session.reserved_usd or budget_of(session.agent)
+    )
+
+
+def last_said(session: Session) -> str:
+    """Return the last text of a session's own, its first line without a marker; empty before it."""
+    rows = LogEntry.objects.filter(session=session, kind=LogKind.TEXT).order_by("-seq")
+    text = rows.annotate(head=Substr("text", 1, SAID_READ)).values_list("head", flat=True).first() or ""
+    return next((line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("[")), "")
+
+
+def runs_of(session: Session) -> Strip | None:
+    """Return the strip of the last runs of the session's agent; None without an agent."""
+    if session.agent_id is None:
+        return None
+    rows = Session.objects.filter(agent=session.agent_id).exclude(status=Status.QUEUED)
+    listed = rows.only("status", "status_reason", "summary", "queued_at", "started_at").order_by("-queued_at", "-id")
+    return strip_of(reversed(listed[:MOST]))
+
+
+def counted(session: Session) -> dict[str, list[tuple[str, Any]]]:
+    """Return the tokens by name for people, and what was counted else: of the usage and by the ingest."""
+    usage = {name: value for name, value in session.usage.items() if isinstance(value, int | float)}
+    rest = {name: value for name, value in usage.items() if name not in TOKENS}
+    return {
+        "tokens": [(label, usage[name]) for name, label in TOKENS.items() if name in usage],
+        "stats": [*sorted(rest.items()), *sorted(session.stats.items())],
+    }
+
+
+DOCS = "docs/operating.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """One step: a link (`url`), a button that posts to `post`, or words alone."""
+
+    label: str
+    url: str = ""
+    post: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    sentence: str
+    steps: tuple[Do, ...]
+
+
+def steps_for(session: Session, user: Any) -> Steps | None:
+    """Return the advice for an ended session with the steps that `user` may take; None when nothing is to be done."""
+    if session.is_open:
+        return None
+    advice = advice_for(session.status, session.status_reason)
+    if advice is None:
+        return None
+    steps = (_step(step, session, user) for step in advice.steps)
+    return Steps(advice.sentence, tuple(step for step in steps if step is not None))
+
+
+def _step(step: Step, session: Session, user: Any) -> Do | None:
+    if step.kind is Kind.AGENT:
+        if session.agent_id is None or not user.has_perm("sessions_app.change_agent"):
+            return None
+        return Do(
+            step.label, reverse("admin:sessions_app_agent_change", args=[session.agent_id]) + f"#id_{step.target}"
+        )
+    if step.kind is Kind.HAND_OVER:
+        if not user.has_perm("sessions_app.run_session") or may_hand_over(session):
+            return None
+        return Do(f"Hand over to tier {session.tier + 1}", post=reverse("session-hand-over", args=[session.pk]))
+    if step.kind is Kind.TAB:
+        if step.target == "answer" and not (session.error or session.response or session.structured):
+            return None
+        return Do(step.label, reverse("session", args=[session.pk]) + f"?tab={step.target}#tabs")
+    return Do(f"{DOCS}, “{step.label}”")
+
+
+def timeline_context(session: Session, query: QueryDict, now: datetime) -> dict[str, Any]:
+    """Return the timeline, or with `timeline=errors` its errors, or with `start` the turns from that line on.
+
+    The last calls are those of an open session. A query that cannot be read shows the whole timeline.
+    `now` (UTC) is where the bars of what still runs end.
+    """
+    form = TimelineForm(query)
+    given = form.cleaned_data if form.is_valid() else {}
+    only_errors, start = given.get("timeline") == "errors", given.get("start") or 1
+    counts = counts_of(session)
+    timeline = timeline_of(session, counts, only_errors=only_errors, start=start, now=now)
+    return {
+        "timeline": timeline,
+        "log_counts": counts,
+        "latest_calls": latest_calls(session, now=now),
+        "only_errors": only_errors,
+        "start": start,
+    }
+
 
 PIECES = ("head", "tabs", "timeline", "rail")
 """The parts of the page that change while a session is open; each has a fragment and an element."""
@@ -64,15 +261,15 @@ def _context(request: HttpRequest, session: Session, state: str) -> dict[str, An
         "session": session,
         "state": state,
         "address": address,
-        "neighbours": session_page.neighbours_of(session),
+        "neighbours": neighbours_of(session),
         "band": band_of(
             session,
             usual,
-            session_page.limits_of(session),
+            limits_of(session),
             counts,
             address=address,
             waits=waits,
-            now_doing=session_page.last_said(session) if session.status == Status.RUNNING else "",
+            now_doing=last_said(session) if session.status == Status.RUNNING else "",
             now=timezone.now(),
         ),
         "advice": steps_for(session, request.user),
@@ -82,10 +279,10 @@ def _context(request: HttpRequest, session: Session, state: str) -> dict[str, An
         "tabs": tabs,
         "receipt": receipt,
         **session_tabs.content_of(tabs.shown, session, receipt),
-        "chain": session_page.chain_of(session),
-        "runs": session_page.runs_of(session),
-        "tier_words": session_page.TIERS.get(session.tier, session.tier),
-        **session_page.counted(session),
+        "chain": chain_of(session),
+        "runs": runs_of(session),
+        "tier_words": TIERS.get(session.tier, session.tier),
+        **counted(session),
     }
 
 
@@ -111,7 +308,7 @@ def session(request: HttpRequest, pk: int) -> HttpResponse:
     htmx = getattr(request, "htmx", None)
     if htmx and htmx.target == "tabs" and not htmx.history_restore_request:
         return render(request, "sessions/_tabs.html", context)
-    context |= timeline.context(one, request.GET, timezone.now())
+    context |= timeline_context(one, request.GET, timezone.now())
     pieces = _pieces(request, context)
     context |= {"pieces": pieces, "seen": ChangeToken(state, parts_of(pieces))}
     context |= panel(one, context["log_counts"], request.GET)
@@ -128,7 +325,7 @@ def session_live(request: HttpRequest, pk: int) -> HttpResponse:
     if seen.state == state:
         return HttpResponse(status=204)
     one = _session(pk)
-    context = _context(request, one, state) | timeline.context(one, request.GET, timezone.now())
+    context = _context(request, one, state) | timeline_context(one, request.GET, timezone.now())
     pieces = _pieces(request, context)
     context |= {"changed": changed_parts(seen.parts, pieces), "seen": ChangeToken(state, parts_of(pieces))}
     return render(request, "sessions/_live.html", context)

@@ -1,4 +1,7 @@
-"""`/sessions`: the list with its filters and pages, its poll, its histogram, and running a session."""
+"""`/sessions`: the list with its filters and pages, its poll, its histogram, and running a session.
+
+It shows the shortest range that the filters of time reach back in; `ended` is the part that is brushed.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +11,121 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
+from itertools import pairwise
 from statistics import median
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
 from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.db.models import F, QuerySet, Value
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
 
-from claudeops.lib import capped, times
+from claudeops.lib import capped, periods, times
 from claudeops.lib.answers import in_words
+from claudeops.lib.change_token import hash_of
+from claudeops.lib.charts.bars import STEP, Bars, bars
 from claudeops.lib.list_view.columns import Action, BuiltIn, Column
+from claudeops.lib.list_view.histogram import edges_of, parts_of, range_since
 from claudeops.lib.list_view.keyset import both, part_of, whole_to
-from claudeops.lib.list_view.view import ListView
+from claudeops.lib.list_view.view import ListView, query_of
 from claudeops.lib.masked_note import masked_note
+from claudeops.lib.periods import Period, Range
 from memories.models import Project
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Agent, Session, Status, Trigger
 from sessions_app.models.session import OPEN_STATUSES
-from sessions_app.queries.filters import UNFINISHED, WENT_WRONG, SessionFilterSet
+from sessions_app.queries import outcomes
+from sessions_app.queries.filters import GROUPS, UNFINISHED, WENT_WRONG, SessionFilterSet
 from sessions_app.web.changes import SHOWN, list_state, mark_of
 from sessions_app.web.forms import RunForm
-from sessions_app.web.hours import hours_of
+
+HEIGHT = 44.0
+TIME = "ended"
+COUNTED = {TIME, "status"}
+"""The filters that the counts by hour answer; with another one the rows are counted."""
+AS_LONG = {"week": "7d", "month": "30d"}
+"""The range for a value of `age` or `spent`."""
+SHAPE = {"sort", "size", "format", "range"}
+"""Parameters that do not change which sessions match."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hours:
+    """`brush` is where the selection begins and how wide it is, in units of the plot; None without one."""
+
+    range: Range
+    chart: Bars
+    brush: tuple[float, float] | None
+    rest: str
+    """The query of the address without the selection."""
+    state: str
+
+
+def hours_of(request: HttpRequest, filters: SessionFilterSet) -> Hours | None:
+    """Count what the filters match, whatever is brushed. None where nothing can have ended: of open sessions."""
+    if not filters.is_valid():
+        return None
+    given = filters.form.cleaned_data
+    if given["status"] in (*OPEN_STATUSES, UNFINISHED):
+        return None
+    now = timezone.now()
+    shortest = AS_LONG.get(given["age"] or given["spent"], periods.FIRST)
+    one = range_since([given["since"], given[TIME] and given[TIME].since], shortest, now)
+    edges = edges_of(one, now)
+    rest = query_of(request.GET, TIME)
+    found = _counted(filters, given, edges)
+    parts = parts_of(one, edges, found, reverse("sessions"), rest, TIME)
+    chart = bars(f"Sessions that ended, by {one.part}, {one.words}", parts, outcomes.OUTCOMES, height=HEIGHT, labels=7)
+    state = hash_of([edges, [sorted(numbers.items()) for numbers in found], str(given[TIME]), rest])
+    return Hours(one, chart, _brush(given[TIME], edges), rest, state)
+
+
+def _counted(filters: SessionFilterSet, given: dict[str, Any], edges: tuple[datetime, ...]) -> Any:
+    asked = {name for name, value in given.items() if value not in (None, "")} - SHAPE
+    if asked <= COUNTED:
+        status = given["status"]
+        return outcomes.in_parts(edges, GROUPS.get(status, (status,)) if status else None)
+    rows = Session.objects.all()
+    for name in given.keys() - {TIME}:
+        rows = filters.filters[name].filter(rows, given[name])
+    return outcomes.of_rows_in_parts(rows, edges)
+
+
+def _brush(period: Period | None, edges: tuple[datetime, ...]) -> tuple[float, float] | None:
+    """Return the bars that lie in the period, as place and width; None when it has all of them, or none."""
+    if period is None:
+        return None
+    within = [
+        n
+        for n, (since, until) in enumerate(pairwise(edges))
+        if (period.since is None or since >= period.since) and (period.until is None or until <= period.until)
+    ]
+    if not within or len(within) == len(edges) - 1:
+        return None
+    return within[0] * STEP, len(within) * STEP
+
+
+@require_safe
+@never_cache
+@permission_required("sessions_app.view_session", raise_exception=True)
+def hours(request: HttpRequest) -> HttpResponse:
+    """Answer the histogram's poll: 204 when the browser (`seen`) shows it as it is."""
+    found = hours_of(request, SessionFilterSet(request.GET, queryset=Session.objects.all()))
+    if found is None or found.state == request.GET.get("seen"):
+        return HttpResponse(status=204)
+    return render(request, "sessions/_hours.html", {"hours": found, "query": query_of(request.GET)})
+
 
 HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) or in a file, not in the task."
 SUGGESTED = ("status:running", "status:failed", "status:went_wrong", "age:day", "age:week", "cost:>0.5")
