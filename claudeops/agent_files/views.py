@@ -7,20 +7,17 @@ from functools import partial
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.agent_files.clashes import open_clashes
 from claudeops.agent_files.figures import agents_of, captures_of, heard_of
 from claudeops.agent_files.forms import LineForm, TextForm
 from claudeops.agent_files.lines import limits_of, parts_of
 from claudeops.agent_files.worth import came_back, worth_of
-from claudeops.lib.answers import actor, by_htmx, in_words, moved
+from claudeops.lib.answers import action, actor, by_htmx, in_words, moved, page
 from claudeops.lib.detail_page import Tab, tabs_of
 from memories import store
 from memories.capture.statement import HUMAN, Provenance
@@ -57,9 +54,7 @@ def _address(file: AgentFile) -> str:
     return reverse("agent_file", args=[file.project.slug, file.agent])
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     """Show a file as it was at its last sync. Nothing is read from the disk.
 
@@ -145,8 +140,7 @@ def _joins(rows: Sequence[AgentFileEntry]) -> list[Join]:
     return joins([line for line in map(Line.of, told) if line is not None])
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def answer(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     """Answer a conflict, then bring the file in step."""
     file = _file(slug, agent)
@@ -160,8 +154,7 @@ def answer(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse
     return _synced(request, file, ANSWERED[choice], undo=undo)
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def undo(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     """Take back the answer to a conflict, so that it is open again."""
     file = _file(slug, agent)
@@ -197,8 +190,7 @@ def _problem(file: AgentFile, done: Synced) -> str:
     return done.problem
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def switch(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     """Switch the file on or off, with the reason."""
     file = _file(slug, agent)
@@ -213,8 +205,7 @@ def switch(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     return _synced(request, file, "The file is on.")
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def add(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     """Add a line as the word of the person who typed it."""
     file = _file(slug, agent)
@@ -231,8 +222,7 @@ def add(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     return _synced(request, file, "The line is added.", of=made.memory_id)
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     """Change the text or the type of a line, unless somebody changed it since it was read."""
     file = _file(slug, agent)
@@ -262,8 +252,7 @@ def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     return _synced(request, file, "The line is changed.", undo=reverse("memory-undo", args=[pk, change.pk]), of=pk)
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def text(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     """Save the whole text of the file, unless it was changed since it was read; what was typed stays in the field."""
     file = _file(slug, agent)
@@ -289,8 +278,7 @@ VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str, str]] = {
 """What a line can do, the reason that is noted, and what is said then."""
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def act(request: HttpRequest, slug: str, agent: str, pk: int, verb: str) -> HttpResponse:
     """Remove a line, or approve one that is held."""
     file = _file(slug, agent)
@@ -307,8 +295,7 @@ def act(request: HttpRequest, slug: str, agent: str, pk: int, verb: str) -> Http
     return _synced(request, file, said, undo=undo)
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     """Carry out the suggestion to join lines into that of memory `pk`, if it is still what the person read."""
     file = _file(slug, agent)
@@ -326,8 +313,7 @@ def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     )
 
 
-@require_POST
-@permission_required((*SEES, "memories.add_memory"), raise_exception=True)
+@action((*SEES, "memories.add_memory"))
 def accept(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Make a memory of the project of what several agents know, by the best of their lines."""
     project = get_object_or_404(Project, slug=slug)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from claudeops.agents import figures
+from claudeops.lib.answers import page
 from claudeops.lib.change_token import hash_of
 from claudeops.lib.detail_page import Tab, tabs_of
 from claudeops.overview.agents import row_of
@@ -23,9 +21,7 @@ from sessions_app.web.changes import list_state
 SEES = ("sessions_app.view_agent", "sessions_app.view_session")
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def agent(request: HttpRequest, slug: str) -> HttpResponse:
     """Show an agent. Its numbers come from counts and from its last runs, never from all of its sessions.
 

@@ -1,14 +1,36 @@
-"""Responses of views: a fragment with a message for htmx, else a redirect with a message."""
+"""What views share: who may ask and how; the answer, a fragment with a message for htmx, else a redirect with one."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
 
 from claudeops.lib.domain_error import DomainError
+
+View = TypeVar("View", bound=Callable[..., HttpResponseBase])
+
+
+def page(permission: str | Sequence[str], *methods: str) -> Callable[[View], View]:
+    """Make a page of a view: for who has the permissions, in no cache, by GET or HEAD or the further `methods`."""
+
+    def decorate(view: View) -> View:
+        allowed = permission_required(permission, raise_exception=True)(view)
+        return require_http_methods(["GET", "HEAD", *methods])(never_cache(allowed))
+
+    return decorate
+
+
+def action(permission: str | Sequence[str]) -> Callable[[View], View]:
+    """Make an action of a view: for who has the permissions, by POST alone."""
+    return lambda view: require_POST(permission_required(permission, raise_exception=True)(view))
 
 
 def in_words(error: DomainError) -> str:

@@ -15,11 +15,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from claudeops.agent_files.figures import files_of
-from claudeops.lib.answers import actor, by_htmx, fragment, in_words, moved
+from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page
 from claudeops.lib.detail_page import Tab, Tabs, tabs_of
 from claudeops.lib.list_view.selection import UnreadableSelection
 from claudeops.lib.masked_note import masked_note
@@ -49,9 +47,7 @@ EVENTS_OF = 100
 """The tab Events has those of so many of the project's last sessions."""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES, "POST")
 def projects(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _add_project(request)
@@ -77,9 +73,7 @@ def _add_project(request: HttpRequest) -> HttpResponse:
     return _projects(request, form, status=422)
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def project(request: HttpRequest, slug: str) -> HttpResponseBase:
     found = get_object_or_404(Project, slug=slug)
     page = ProjectMemories.of(request, project=found)
@@ -155,9 +149,7 @@ TABS: Mapping[str, Callable[[Project], dict[str, Any]]] = {
 }
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required((*SEES, "memories.change_project"), raise_exception=True)
+@page((*SEES, "memories.change_project"), "POST")
 def settings(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the settings of a project, or store them."""
     found = get_object_or_404(Project, slug=slug)
@@ -174,9 +166,7 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "projects/settings.html", {"slug": slug, "form": form}, status=status)
 
 
-@require_POST
-@never_cache
-@permission_required((*SEES, "memories.add_memory"), raise_exception=True)
+@action((*SEES, "memories.add_memory"))
 def add(request: HttpRequest, slug: str) -> HttpResponse:
     """Add a memory to the project."""
     found = get_object_or_404(Project, slug=slug)
@@ -208,8 +198,7 @@ VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str]] = {
 """What a row does, and what is said of it then."""
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def act(request: HttpRequest, slug: str, pk: int, verb: str) -> HttpResponse:
     """Do one of VERBS to a memory of the project.
 
@@ -249,8 +238,7 @@ def _back(request: HttpRequest, slug: str) -> str:
     return back if back.partition("?")[0] == page else page
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def bulk(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Run an action on the selected memories of the project, or on all that match the list's filters."""
     page = ProjectMemories.of(request, project=get_object_or_404(Project, slug=slug))

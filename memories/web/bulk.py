@@ -15,9 +15,9 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHt
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
-from claudeops.lib.answers import actor, done, in_words, moved
+from claudeops.lib.answers import action, actor, done, in_words, moved
 from claudeops.lib.form_method import FIELD
 from claudeops.lib.list_view.selection import IdRangesField, UnreadableSelection
 from claudeops.lib.list_view.view import ListView
@@ -154,8 +154,7 @@ def _unmergeable(sample: list[Memory], count: int) -> str:
     return ""
 
 
-@require_POST
-@permission_required("memories.change_memory", raise_exception=True)
+@action("memories.change_memory")
 def undo(request: HttpRequest, change: int) -> HttpResponse:
     """Undo the action that the change belongs to, a person's; the open list then reloads its rows.
 

@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.contrib.auth.decorators import permission_required
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
+from claudeops.lib.answers import page
 from claudeops.lib.charts.bars import Bars, Kind, bars
 from claudeops.lib.list_view.histogram import edges_of, parts_of
 from claudeops.lib.periods import RANGES, Range
@@ -39,9 +37,7 @@ TRIAGE = (
 )
 
 
-@require_safe
-@never_cache
-@permission_required((SEES, "memories.view_gatedecision", "memories.view_proposaldecision"), raise_exception=True)
+@page((SEES, "memories.view_gatedecision", "memories.view_proposaldecision"))
 def decisions(request: HttpRequest) -> HttpResponse:
     one = RANGES.get(request.GET.get("range", ""), RANGES["30d"])
     edges = edges_of(one, timezone.now())

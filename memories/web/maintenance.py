@@ -8,17 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.lib import humanize, local_time
-from claudeops.lib.answers import actor, in_words, moved
+from claudeops.lib.answers import action, actor, in_words, moved, page
 from claudeops.lib.charts.nights import MOST, Nights, nights
 from claudeops.lib.detail_page import Band, Figure
 from memories.curate import maintenance as domain
@@ -184,9 +181,7 @@ SHOWN = 20
 """Memories of a step that a dry run shows."""
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def maintenance(request: HttpRequest) -> HttpResponse:
     latest = MaintenanceRun.objects.order_by("-at", "-pk").first()
     if latest is None:
@@ -195,17 +190,13 @@ def maintenance(request: HttpRequest) -> HttpResponse:
     return render(request, "maintenance/run.html", {**context_of(latest), **_views("last")})
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def run(request: HttpRequest, pk: int) -> HttpResponse:
     found = get_object_or_404(MaintenanceRun, pk=pk)
     return render(request, "maintenance/run.html", {**context_of(found), **_views("run")})
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def runs(request: HttpRequest) -> HttpResponse:
     rows = MaintenanceRun.objects.order_by("-at", "-pk").prefetch_related("steps")
     page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
@@ -216,9 +207,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     return render(request, "maintenance/runs.html", {"page": page, "rows": shown, **_views("all")})
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def step(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Show the memories that a step of a run changed."""
     found = get_object_or_404(MaintenanceRun, pk=pk)
@@ -230,9 +219,7 @@ def step(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     return render(request, "maintenance/step.html", context)
 
 
-@require_safe
-@never_cache
-@permission_required(CHANGES, raise_exception=True)
+@page(CHANGES)
 def dry_run(request: HttpRequest) -> HttpResponse:
     """Show what a run would do now; for duplicates, what its first COMPARED memories give."""
     plans = domain.dry_run(most=COMPARED)
@@ -240,8 +227,7 @@ def dry_run(request: HttpRequest) -> HttpResponse:
     return render(request, "maintenance/dry_run.html", context)
 
 
-@require_POST
-@permission_required(CHANGES, raise_exception=True)
+@action(CHANGES)
 def start(request: HttpRequest) -> HttpResponse:
     """Begin a run by hand, or leave the one that is open; the task of each minute does it."""
     begun = domain.begin_by_hand(by=actor(request))
@@ -250,8 +236,7 @@ def start(request: HttpRequest) -> HttpResponse:
     )
 
 
-@require_POST
-@permission_required(CHANGES, raise_exception=True)
+@action(CHANGES)
 def undo(request: HttpRequest, pk: int) -> HttpResponse:
     """Undo the `step` of a run, or all of it."""
     found = get_object_or_404(MaintenanceRun, pk=pk)

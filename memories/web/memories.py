@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -16,11 +15,9 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from claudeops.lib import capped
-from claudeops.lib.answers import actor, moved
+from claudeops.lib.answers import actor, moved, page
 from claudeops.lib.change_token import ChangeToken, hash_of
 from claudeops.lib.charts.sparkline import sparkline
 from claudeops.lib.distinct import distinct_values
@@ -225,9 +222,7 @@ def row_context(request: HttpRequest, memory: Memory) -> dict[str, Any]:
 MOST = 200
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def surfacing(request: HttpRequest) -> HttpResponse:
     found = upcoming(usable(ANY_PROJECT, ANY_AGENT).select_related("project"), timezone.now(), days=DAYS)
     context = {"rows": found[:MOST], "more": max(0, len(found) - MOST), "days": DAYS}

@@ -13,11 +13,9 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from claudeops.lib import humanize
-from claudeops.lib.answers import actor, by_htmx, fragment, in_words, moved, toast
+from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page, toast
 from claudeops.lib.detail_page import Band, Figure, Neighbour, Neighbours, headline
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_view.keyset import Place, beyond, ordered
@@ -140,9 +138,7 @@ CONTEXT = 5
 """Most facts whose segments are shown as the context of a memory."""
 
 
-@require_http_methods(["GET", "HEAD", "PUT", "DELETE"])
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory", "PUT", "DELETE")
 def memory(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "PUT":
         return _edit(request, pk)
@@ -182,18 +178,14 @@ def _from_agent(row: Memory) -> str | None:
     return Memory.objects.filter(pk=row.pk).values_list("session__agent__slug", flat=True).first()
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def similar(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the similar memories for the rail, which loads them after the page."""
     found = get_object_or_404(Memory, pk=pk)
     return render(request, "memories/_similar.html", {"similar": similar_to(found)})
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def history(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a page of the timeline (`before` a place in it): in place for htmx, else on the memory's page."""
     found = get_object_or_404(Memory, pk=pk)
@@ -212,9 +204,7 @@ def _timeline(request: HttpRequest, row: Memory, latest: int) -> dict[str, Any]:
     return {"memory": row, "page": page, "kinds": kinds, "only": only, "latest": latest}
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def row(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the row of the list, or with `edit` or `delete` its form; empty when the memory is deleted."""
     found = Memory.objects.filter(pk=pk).first()
@@ -298,8 +288,7 @@ def _delete(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, reverse("memories"), said)
 
 
-@require_POST
-@permission_required(CHANGES, raise_exception=True)
+@action(CHANGES)
 def undo(request: HttpRequest, pk: int, change: int) -> HttpResponse:
     """Undo a change; refused when a later one exists. Triggers the list's poll."""
     to = reverse("memory", args=[pk])

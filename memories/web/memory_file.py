@@ -20,10 +20,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_safe
 
-from claudeops.lib.answers import actor, in_words, moved
+from claudeops.lib.answers import action, actor, in_words, moved, page
 from claudeops.lib.line_diff import line_diff
 from memories import desk
 from memories.curate import files
@@ -204,9 +203,7 @@ LONGEST = 200_000
 """Characters of the text that are shown."""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES, "POST")
 def memory_file(request: HttpRequest, slug: str = "") -> HttpResponse:
     """Show the file of a project (without a slug: the global one); POST makes it where there is none."""
     project = get_object_or_404(Project, slug=slug) if slug else None
@@ -217,8 +214,7 @@ def memory_file(request: HttpRequest, slug: str = "") -> HttpResponse:
     return _page(request, project, file)
 
 
-@require_POST
-@permission_required((SEES, CHANGES), raise_exception=True)
+@action((SEES, CHANGES))
 def save(request: HttpRequest, pk: int) -> HttpResponse:
     """Commit a person's text as the whole file. When it changed since, show their text with the difference again."""
     file = _file(pk)
@@ -234,8 +230,7 @@ def save(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, address_of(file.project), "Saved as a commit of yours.")
 
 
-@require_POST
-@permission_required((SEES, CHANGES), raise_exception=True)
+@action((SEES, CHANGES))
 def revert(request: HttpRequest, pk: int) -> HttpResponse:
     """Undo one commit by another one."""
     file, sha = _file(pk), request.POST.get("sha", "")[:64]
@@ -246,8 +241,7 @@ def revert(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, address_of(file.project), f"{sha[:7]} is reverted, by a commit of yours.")
 
 
-@require_POST
-@permission_required((SEES, "memories.change_proposal"), raise_exception=True)
+@action((SEES, "memories.change_proposal"))
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
     """Decide about a proposal of the file, as the desk does, and come back to the file."""
     file = _file(pk)

@@ -10,16 +10,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.text import Truncator
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.lib.answers import actor, by_htmx, fragment, in_words, moved
+from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page
 from memories.errors import MemoriesError
 from memories.recall import Hit, Recall, feedback
 from memories.recall import log as query_log
@@ -101,9 +98,7 @@ class Shown:
     shares: list[Share]
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def recall(request: HttpRequest) -> HttpResponse:
     may_see = request.user.has_perm(SEES_NARRATIVES)
     if "query" not in request.GET:
@@ -164,8 +159,7 @@ def _given(request: HttpRequest) -> list[tuple[str, str]]:
     return [(name, value) for name in request.GET for value in request.GET.getlist(name) if value]
 
 
-@require_POST
-@permission_required(MARKS, raise_exception=True)
+@action(MARKS)
 def mark(request: HttpRequest) -> HttpResponse:
     """Judge a hit as right or wrong; the query is in the URL."""
     question, word = RecallForm(request.GET), MarkForm(request.POST)
@@ -195,9 +189,7 @@ def _user(request: HttpRequest) -> User:
     return request.user
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def asked(request: HttpRequest) -> HttpResponse:
     form = AskedForm(request.GET)
     if not form.is_valid():

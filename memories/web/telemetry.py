@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.decorators import permission_required
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from claudeops.lib import periods, times
+from claudeops.lib.answers import page
 from claudeops.lib.charts.bars import Bars, Kind, bars
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_view.columns import BuiltIn, Column
@@ -110,9 +108,7 @@ class TelemetryList(ListView):
         return ByDay(one, chart, f"{COUNTED:,}" if is_cut else "")
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def telemetry_record(request: HttpRequest, pk: int) -> HttpResponse:
     record = get_object_or_404(TelemetryRecord, pk=pk)
     metadata = record.metadata if isinstance(record.metadata, dict) else {}

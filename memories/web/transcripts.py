@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
 from claudeops.lib import humanize, times
-from claudeops.lib.answers import actor, in_words, moved
+from claudeops.lib.answers import action, actor, in_words, moved, page
 from claudeops.lib.detail_page import Band, Figure, Neighbour, Neighbours, headline
 from claudeops.lib.list_view.columns import BuiltIn, Column
 from claudeops.lib.list_view.keyset import both
@@ -318,18 +315,14 @@ class TranscriptList(ListView):
         )
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def transcript(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a page of the parts of a transcript, the first or that with `part` (a number) as its first."""
     state = state_of(pk)  # before the rest: what changes in between is sent with the next poll
     return render(request, "transcripts/transcript.html", _context(request, pk, state))
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def live(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer the poll of a transcript whose parts wait: 204 while nothing happened since `seen`, else all of it."""
     state = state_of(pk)
@@ -356,8 +349,7 @@ def _context(request: HttpRequest, pk: int, state: str) -> dict[str, Any]:
     }
 
 
-@require_POST
-@permission_required((SEES, CHANGES), raise_exception=True)
+@action((SEES, CHANGES))
 def again(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """Let a part that failed, or is unreadable, wait again; the worker of its host takes it up within a minute."""
     part = get_object_or_404(TranscriptPart, transcript=pk, number=number)

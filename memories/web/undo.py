@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve, reverse
-from django.views.decorators.http import require_POST
 
-from claudeops.lib.answers import actor, by_htmx, moved, toast
+from claudeops.lib.answers import action, actor, by_htmx, moved, toast
 from memories import desk
 from memories.errors import MemoriesError
 from memories.lifecycle import undo as lifecycle
@@ -21,8 +19,7 @@ SAID = 3
 """Most refusals that are said one by one."""
 
 
-@require_POST
-@permission_required(("memories.view_memory", "memories.change_memory"), raise_exception=True)
+@action(("memories.view_memory", "memories.change_memory"))
 def undo_all(request: HttpRequest) -> HttpResponse:
     """Undo what each `undo` names, the address of a single undo, the latest first.
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
-from claudeops.lib.answers import done, in_words
+from claudeops.lib.answers import action, done, in_words
 from sessions_app import agent_templates, queue
 from sessions_app.checks import cli_messages
 from sessions_app.errors import SessionsError
@@ -31,8 +29,7 @@ def _agent(pk: int) -> Agent:
     return get_object_or_404(Agent, pk=pk)
 
 
-@require_POST
-@permission_required(MAY_RUN, raise_exception=True)
+@action(MAY_RUN)
 def run(request: HttpRequest, pk: int) -> HttpResponse:
     agent = _agent(pk)
     back = _back(request, agent)
@@ -44,8 +41,7 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     return done(request, text, back=back, level=level)
 
 
-@require_POST
-@permission_required("sessions_app.add_agent", raise_exception=True)
+@action("sessions_app.add_agent")
 def from_template(request: HttpRequest, slug: str) -> HttpResponse:
     """Make the agent of a template: paused while the CLI is not ready, so that its first sessions do not fail."""
     template, back = agent_templates.TEMPLATES.get(slug), reverse("overview")
@@ -62,14 +58,12 @@ def from_template(request: HttpRequest, slug: str) -> HttpResponse:
     return done(request, text, back=back, level=messages.WARNING)
 
 
-@require_POST
-@permission_required("sessions_app.change_agent", raise_exception=True)
+@action("sessions_app.change_agent")
 def pause(request: HttpRequest, pk: int) -> HttpResponse:
     return _set_enabled(request, _agent(pk), enabled=False)
 
 
-@require_POST
-@permission_required("sessions_app.change_agent", raise_exception=True)
+@action("sessions_app.change_agent")
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
     return _set_enabled(request, _agent(pk), enabled=True)
 

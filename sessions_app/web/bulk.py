@@ -6,15 +6,13 @@ A page asks first: stopping loses work, running costs money.
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
-from claudeops.lib.answers import done, moved
+from claudeops.lib.answers import action, done, moved
 from claudeops.lib.list_view.selection import UNREADABLE, IdRangesField, Selection, UnreadableSelection
 from sessions_app import queue
 from sessions_app.bulk import BULK_ACTIONS
@@ -26,8 +24,7 @@ from sessions_app.web.sessions import SessionList
 SAMPLE = 8
 
 
-@require_POST
-@permission_required("sessions_app.view_session", raise_exception=True)
+@action("sessions_app.view_session")
 def bulk(request: HttpRequest) -> HttpResponse:
     """POST an `action` with `id`s, `ids` as ranges or `all_matching`=1; then once more with `confirmed`=1."""
     action = BULK_ACTIONS.get(request.POST.get("action", ""))
@@ -77,8 +74,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
     return render(request, "sessions/bulk.html", context, status=422 if given["confirmed"] else 200)
 
 
-@require_POST
-@permission_required(("sessions_app.view_session", "sessions_app.stop_session"), raise_exception=True)
+@action(("sessions_app.view_session", "sessions_app.stop_session"))
 def undo(request: HttpRequest, ids: str) -> HttpResponse:
     """Stop the sessions that this person asked for by running others again. Twice is once."""
     back, form = SessionList.of(request).address, Selection({"ids": ids})

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django import forms
-from django.contrib.auth.decorators import permission_required
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
+from claudeops.lib.answers import page
 from claudeops.lib.humanize import dollars, span
 from memories.models import MemoryChange
 from sessions_app.models import Event, Session
@@ -45,9 +43,7 @@ def _session(pk: int) -> Session | None:
     return rows.filter(pk=pk).first() if pk <= HIGHEST else None
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_session", raise_exception=True)
+@page("sessions_app.view_session")
 def session_compare(request: HttpRequest, pk: int) -> HttpResponse:
     one = _session(pk)
     if one is None:

@@ -10,10 +10,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
-from claudeops.lib.answers import in_words
+from claudeops.lib.answers import in_words, page
 from claudeops.lib.list_view.view import query_of
 from memories.capture.text import normalise_service
 from sessions_app.cooldowns import history
@@ -62,18 +60,14 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required("sessions_app.view_cooldownaction", raise_exception=True)
+@page("sessions_app.view_cooldownaction", "POST")
 def cooldowns(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _clear(request)
     return render(request, "sessions/cooldowns.html", _context(request))
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_cooldownaction", raise_exception=True)
+@page("sessions_app.view_cooldownaction")
 def rows(request: HttpRequest) -> HttpResponse:
     if changes.cooldowns_unchanged(request.GET.get("seen", ""), timezone.now()):
         return HttpResponse(status=204)

@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from django.contrib.auth.decorators import permission_required
 from django.db import connection
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from claudeops.lib import times
-from claudeops.lib.answers import done
+from claudeops.lib.answers import action, done
 from claudeops.lib.change_token import hash_of
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_view.columns import Action, BuiltIn, Column
@@ -94,8 +92,7 @@ class EventList(ListView):
         return super().response(status=status, suggested=suggested, **more)
 
 
-@require_POST
-@permission_required(("sessions_app.view_event", ACKNOWLEDGE), raise_exception=True)
+@action(("sessions_app.view_event", ACKNOWLEDGE))
 def change(request: HttpRequest, verb: str = "", up_to: int = 0) -> HttpResponse:
     """Acknowledge or reopen the selected events, or all that match up to the id that the page has shown."""
     verb = verb or request.POST.get("action", "")
@@ -116,8 +113,7 @@ def change(request: HttpRequest, verb: str = "", up_to: int = 0) -> HttpResponse
     return _said(request, f"{_number(count)} acknowledged." if count else "None of them is open.", undo)
 
 
-@require_POST
-@permission_required(("sessions_app.view_event", ACKNOWLEDGE), raise_exception=True)
+@action(("sessions_app.view_event", ACKNOWLEDGE))
 def undo(request: HttpRequest, at: str) -> HttpResponse:
     """Reopen what this person acknowledged at this time. Twice is once."""
     try:

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.db.models.functions import Substr
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import get_object_or_404, render
@@ -17,10 +16,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.lib.answers import done, in_words
+from claudeops.lib.answers import action, done, in_words, page
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.lib.charts.strip import MOST, Strip
 from claudeops.lib.detail_page import Neighbour, Neighbours
@@ -233,6 +230,7 @@ PIECES = ("head", "tabs", "timeline", "rail")
 """The parts of the page that change while a session is open; each has a fragment and an element."""
 
 HIGHEST = 2**63 - 1
+RUNS = ("sessions_app.view_session", "sessions_app.run_session")
 
 
 def _session(pk: int) -> Session:
@@ -297,9 +295,7 @@ def _pieces(request: HttpRequest, context: dict[str, Any]) -> dict[str, str]:
     return {name: render_to_string(f"sessions/_{name}.html", context, request) for name in PIECES}
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_session", raise_exception=True)
+@page("sessions_app.view_session")
 def session(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the page with one tab (`tab`); to htmx, which swaps the tabs alone, only these."""
     state = _state(pk)
@@ -315,9 +311,7 @@ def session(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "sessions/session.html", context)
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_session", raise_exception=True)
+@page("sessions_app.view_session")
 def session_live(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer the poll of an open session: 204 when the page shows everything, else the pieces that changed."""
     state = _state(pk)
@@ -331,8 +325,7 @@ def session_live(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "sessions/_live.html", context)
 
 
-@require_POST
-@permission_required(("sessions_app.view_session", "sessions_app.stop_session"), raise_exception=True)
+@action(("sessions_app.view_session", "sessions_app.stop_session"))
 def stop(request: HttpRequest, pk: int) -> HttpResponse:
     one = _session(pk)
     level = messages.SUCCESS
@@ -352,54 +345,43 @@ def _back(request: HttpRequest) -> str:
     return to if listed else ""
 
 
-@require_POST
-@permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
+@action(RUNS)
 def hand_over(request: HttpRequest, pk: int) -> HttpResponse:
-    one = _session(pk)
-    try:
-        made = escalation.hand_over(one, by=request.user.get_username())
-    except SessionsError as error:
-        messages.error(request, f"Session {one.pk} is not handed over: {in_words(error)}")
-        return HttpResponseRedirect(reverse("session", args=[one.pk]))
-    say_asked(request, made)
-    return HttpResponseRedirect(reverse("session", args=[made.pk]))
+    return _asked(request, pk, escalation.hand_over, "handed over")
 
 
-@require_POST
-@permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
+@action(RUNS)
 def retry(request: HttpRequest, pk: int) -> HttpResponse:
     return _followed(request, pk, queue.request_retry, "retried")
 
 
-@require_POST
-@permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
+@action(RUNS)
 def continue_(request: HttpRequest, pk: int) -> HttpResponse:
     return _followed(request, pk, queue.request_continue, "continued")
 
 
-def _followed(request: HttpRequest, pk: int, verb: Callable[..., Session], words: str) -> HttpResponse:
-    one = _session(pk)
-    form = NoteForm(request.POST)
-    if not form.is_valid():
-        messages.error(request, f"Session {one.pk} is not {words}: {form.errors['note'][0]}")
-        return HttpResponseRedirect(reverse("session", args=[one.pk]))
-    try:
-        made = verb(one, by=request.user.get_username(), note=form.cleaned_data["note"])
-    except SessionsError as error:
-        messages.error(request, f"Session {one.pk} is not {words}: {in_words(error)}")
-        return HttpResponseRedirect(reverse("session", args=[one.pk]))
-    say_asked(request, made)
-    return HttpResponseRedirect(reverse("session", args=[made.pk]))
-
-
-@require_POST
-@permission_required(("sessions_app.view_session", "sessions_app.run_session"), raise_exception=True)
+@action(RUNS)
 def again(request: HttpRequest, pk: int) -> HttpResponse:
+    return _asked(request, pk, queue.request_again, "run again", back=_back(request))
+
+
+def _followed(request: HttpRequest, pk: int, verb: Callable[..., Session], words: str) -> HttpResponse:
+    form = NoteForm(request.POST)
+    if form.is_valid():
+        return _asked(request, pk, verb, words, note=form.cleaned_data["note"])
+    messages.error(request, f"Session {pk} is not {words}: {form.errors['note'][0]}")
+    return HttpResponseRedirect(reverse("session", args=[_session(pk).pk]))
+
+
+def _asked(
+    request: HttpRequest, pk: int, verb: Callable[..., Session], words: str, *, back: str = "", **given: str
+) -> HttpResponse:
+    """Ask for another session by `verb` and lead to it, or `back`; say why there is none."""
     one = _session(pk)
     try:
-        made = queue.request_again(one, by=request.user.get_username())
+        made = verb(one, by=request.user.get_username(), **given)
     except SessionsError as error:
-        messages.error(request, f"Session {one.pk} is not run again: {in_words(error)}")
-        return HttpResponseRedirect(_back(request) or reverse("session", args=[one.pk]))
+        messages.error(request, f"Session {pk} is not {words}: {in_words(error)}")
+        return HttpResponseRedirect(back or reverse("session", args=[pk]))
     say_asked(request, made)
-    return HttpResponseRedirect(_back(request) or reverse("session", args=[made.pk]))
+    return HttpResponseRedirect(back or reverse("session", args=[made.pk]))

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.db.models import F, QuerySet, Value
@@ -27,11 +26,9 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from claudeops.lib import capped, periods, times
-from claudeops.lib.answers import in_words
+from claudeops.lib.answers import in_words, page
 from claudeops.lib.change_token import hash_of
 from claudeops.lib.charts.bars import STEP, Bars, bars
 from claudeops.lib.list_view.columns import Action, BuiltIn, Column
@@ -116,9 +113,7 @@ def _brush(period: Period | None, edges: tuple[datetime, ...]) -> tuple[float, f
     return within[0] * STEP, len(within) * STEP
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_session", raise_exception=True)
+@page("sessions_app.view_session")
 def hours(request: HttpRequest) -> HttpResponse:
     """Answer the histogram's poll: 204 when the browser (`seen`) shows it as it is."""
     found = hours_of(request, SessionFilterSet(request.GET, queryset=Session.objects.all()))
