@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -21,7 +20,7 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.lib.answers import by_htmx, toast
+from claudeops.lib.answers import action, by_htmx, toast
 from claudeops.lib.list_view.view import LISTS
 from claudeops.lib.preferences.chosen import choose, preference_of
 from claudeops.lib.preferences.models import Theme
@@ -244,8 +243,7 @@ def jump(request: HttpRequest) -> HttpResponse:
     return render(request, "_palette_hits.html" if by_htmx(request) else "jump.html", context)
 
 
-@require_POST
-@permission_required((SEES_SESSIONS, RUNS), raise_exception=True)
+@action((SEES_SESSIONS, RUNS))
 def run(request: HttpRequest, slug: str) -> HttpResponse:
     """Queue a session of an agent and say so with a link to it; without htmx the session's page opens."""
     try:

@@ -6,17 +6,14 @@ import hashlib
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.core.paginator import Paginator
 from django.db.models import Count, Max, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_q.tasks import async_task
 
-from claudeops.lib.answers import actor, moved
+from claudeops.lib.answers import action, actor, moved, page
 from claudeops.lib.detail_page import Band, Figure
 from claudeops.lib.list_view.selection import Selection
 from claudeops.purge import run
@@ -39,9 +36,7 @@ MOST = 20_000
 """Memories that are chosen on a page at most."""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(PERMISSION, raise_exception=True)
+@page(PERMISSION, "POST")
 def purges(request: HttpRequest) -> HttpResponse:
     """List the purges; POST plans one, for the filters of the form or a selection of memories."""
     if request.method != "POST":
@@ -74,9 +69,7 @@ def _list(request: HttpRequest, form: ChoiceForm, *, status: int = 200) -> HttpR
     return render(request, "purges/list.html", {"form": form, "page": page}, status=status)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(PERMISSION, raise_exception=True)
+@page(PERMISSION, "POST")
 def purge(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what would be removed, or the receipt; POST with the number of memories carries it out."""
     found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
@@ -95,9 +88,7 @@ def purge(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "purges/purge.html", _context(found, form), status=422)
 
 
-@require_safe
-@never_cache
-@permission_required(PERMISSION, raise_exception=True)
+@page(PERMISSION)
 def live(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer the poll of a purge: 204 while it is as `seen`."""
     found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
@@ -106,8 +97,7 @@ def live(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "purges/_changed.html", _context(found, ConfirmForm(_expected(found))))
 
 
-@require_POST
-@permission_required(PERMISSION, raise_exception=True)
+@action(PERMISSION)
 def drop(request: HttpRequest, pk: int) -> HttpResponse:
     """Forget a plan that nobody confirmed."""
     if run.drop(pk):
@@ -115,8 +105,7 @@ def drop(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, reverse("purge", args=[pk]), f"Purge {pk} is planned no more.", level=messages.WARNING)
 
 
-@require_POST
-@permission_required(PERMISSION, raise_exception=True)
+@action(PERMISSION)
 def allow(request: HttpRequest, pk: int) -> HttpResponse:
     """Let a text of a purge be stored again; without one all of them."""
     text = request.POST.get("text", "").strip()
