@@ -77,7 +77,7 @@ OUTCOMES = {
 NOT_STORED = ("queued", "not stored yet")
 
 MARKS = {Priority.RED: "must", Priority.YELLOW: "pattern", Priority.GREEN: "note"}
-"""The mark of a priority (templates/transcripts/_priority.html) and its word."""
+"""The mark of a priority (in templates/transcripts/_segment.html) and its word."""
 
 
 def who_of(row: Transcript) -> str:

@@ -406,7 +406,7 @@ class ListView(PermissionRequiredMixin, View):
         return heads
 
     def _bar_context(self) -> dict[str, Any]:
-        """Return the variables of `list/_views.html` and `list/_bar.html`."""
+        """Return the variables of what stands above the rows: the views, the bar with its filters, columns, export."""
         fields = {name: self.filters.form[name] for name in self.filters.form.fields if name != self.text}
         words = tuple(self.request.GET.get(self.text, "").split())
         here = _filters(self.narrowed)
