@@ -169,6 +169,12 @@ class PartContents:
     segments: list[SegmentFacts] = field(default_factory=list)
 
     @property
+    def removed(self) -> list[tuple[str, int]]:
+        """Return what was taken out before the model saw it, by reason, the most first."""
+        removed = self.part.removed if isinstance(self.part.removed, dict) else {}
+        return sorted(removed.items(), key=lambda pair: (-pair[1], pair[0]))
+
+    @property
     def current(self) -> Stage | None:
         """Return the first stage that is not done; None when all are."""
         return next((stage for stage in self.stages if stage.state != "done"), None)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import messages
 from django.db.models import F, QuerySet
@@ -25,7 +24,6 @@ from memories.models import (
     Fact,
     FactOutcome,
     Priority,
-    Stage,
     StageState,
     Transcript,
     TranscriptPart,
@@ -97,24 +95,11 @@ def title_of(row: Any) -> str:
     return "Waits to be observed" if progress is Progress.WAITING else "Could not be observed"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One transcript (with its numbers) as its row shows it."""
-
-    transcript: Any
-    icon: str
-    state: str
-    title: str
-    who: str
-
-    @property
-    def pk(self) -> int:
-        return int(self.transcript.pk)
-
-    @classmethod
-    def of(cls, row: Transcript) -> Row:
-        icon, state, _ = STATES[progress_of(row)]
-        return cls(row, icon, state, title_of(row), who_of(row))
+def draw_row(row: Any) -> Any:
+    """Give a transcript (with its numbers) what its row shows: `icon`, `progress`, `title`, `who`."""
+    row.icon, row.progress, _ = STATES[progress_of(row)]
+    row.title, row.who = title_of(row), who_of(row)
+    return row
 
 
 def band_of(row: Any) -> Band:
@@ -164,84 +149,37 @@ def _neighbour(pk: int | None) -> Neighbour | None:
     return None if pk is None else Neighbour(f"{pk}", reverse("transcript", args=[pk]))
 
 
-@dataclass(frozen=True, slots=True)
-class StageView:
-    """A stage: its icon, its state in a word, and what it counted ("in 12, out 9") or why it was passed over."""
-
-    stage: Stage
-    icon: str
-    word: str
-    counted: str
-
-
-@dataclass(frozen=True, slots=True)
-class FactView:
-    """A fact: the mark of its priority, what became of it, and the desk's address while it waits for a person.
-
-    `category` says who chose it: "operations (by the keywords, 0.90)". `said` is the model's own word.
-    """
-
-    fact: Fact
-    mark: str
-    icon: str
-    outcome: str
-    review: str
-    category: str
-    said: str
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentView:
-    one: Any
-    facts: tuple[FactView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartView:
-    """A part of the page. `current` is its first stage that is not done; `removed` counts what was taken out."""
-
-    part: Any
-    stages: tuple[StageView, ...]
-    current: Stage | None
-    segments: tuple[SegmentView, ...]
-    removed: tuple[tuple[str, int], ...]
-
-
-def part_views(contents: Contents) -> list[PartView]:
-    return [_part_view(one) for one in contents.parts]
-
-
-def _part_view(one: PartContents) -> PartView:
-    removed = one.part.removed if isinstance(one.part.removed, dict) else {}
-    return PartView(
-        one.part,
-        tuple(stage_view(stage) for stage in one.stages),
-        one.current,
-        segment_views(one.segments),
-        tuple(sorted(removed.items(), key=lambda pair: (-pair[1], pair[0]))),
-    )
-
-
-def stage_view(stage: Stage) -> StageView:
+def draw_stage(stage: Any) -> None:
+    """Give a stage its `icon`, its state in a `word`, and what it `counted` ("in 12, out 9") or why it was skipped."""
     counts = stage.counts if isinstance(stage.counts, dict) else {}
-    skipped = counts.get("skipped", "")
-    counted = str(skipped) if skipped else ", ".join(f"{name} {count}" for name, count in counts.items())
-    if skipped:
-        return StageView(stage, "skipped", "passed over", counted)
-    return StageView(stage, STAGE_ICONS[StageState(stage.state)], str(stage.get_state_display()), counted)
+    stage.icon, stage.word = STAGE_ICONS[StageState(stage.state)], str(stage.get_state_display())
+    stage.counted = ", ".join(f"{name} {count}" for name, count in counts.items())
+    if skipped := counts.get("skipped"):
+        stage.icon, stage.word, stage.counted = "skipped", "passed over", str(skipped)
 
 
-def segment_views(segments: list[SegmentFacts]) -> tuple[SegmentView, ...]:
-    return tuple(SegmentView(one.segment, tuple(fact_view(fact) for fact in one.facts)) for one in segments)
+def draw_facts(segments: list[SegmentFacts]) -> list[SegmentFacts]:
+    """Give each fact the `mark` of its priority, what `became` of it, and the desk's address while it waits (`review`).
+
+    `classified` says who chose its category: "operations (by the keywords, 0.90)". `said` is the model's own word.
+    """
+    for fact in (fact for segment in segments for fact in cast(list[Any], segment.facts)):
+        fact.mark = MARKS[Priority(fact.priority)]
+        fact.icon, fact.became = OUTCOMES[FactOutcome(fact.outcome)] if fact.outcome else NOT_STORED
+        fact.classified, fact.said, fact.review = _category(fact), _said(fact), ""
+        if fact.memory is not None and fact.memory.waits:
+            kind = "held" if fact.memory.verdict == Verdict.HOLD else "unconfirmed"
+            fact.review = f"{reverse('desk')}?view={kind}&item={kind}-{fact.memory_id}"
+    return segments
 
 
-def fact_view(fact: Fact) -> FactView:
-    icon, outcome = OUTCOMES[FactOutcome(fact.outcome)] if fact.outcome else NOT_STORED
-    review = ""
-    if fact.memory is not None and fact.memory.waits:
-        kind = "held" if fact.memory.verdict == Verdict.HOLD else "unconfirmed"
-        review = f"{reverse('desk')}?view={kind}&item={kind}-{fact.memory_id}"
-    return FactView(fact, MARKS[Priority(fact.priority)], icon, outcome, review, _category(fact), _said(fact))
+def draw_parts(contents: Contents) -> list[PartContents]:
+    """Give the stages and facts of each part what the page shows of them."""
+    for part in contents.parts:
+        for stage in part.stages:
+            draw_stage(stage)
+        draw_facts(part.segments)
+    return contents.parts
 
 
 def _category(fact: Fact) -> str:
@@ -303,8 +241,8 @@ class TranscriptList(ListView):
         """Limit the rows to their place: a sort would compute the numbers for all that match."""
         return with_numbers(listed(rows)) if self.is_export else rows.only("id", "seen_at")
 
-    def drawn(self, rows: Sequence[Transcript]) -> Sequence[Row]:
-        return [Row.of(row) for row in numbered(rows)]
+    def drawn(self, rows: Sequence[Transcript]) -> Sequence[Transcript]:
+        return [draw_row(row) for row in numbered(rows)]
 
     def suggested(self) -> tuple[str, ...]:
         return (
@@ -343,7 +281,7 @@ def _context(request: HttpRequest, pk: int, state: str) -> dict[str, Any]:
         "neighbours": neighbours_of(found),
         "band": band_of(found),
         "who": who_of(found),
-        "parts": part_views(contents),
+        "parts": draw_parts(contents),
         "contents": contents,
         "place": max(0, place),
     }
