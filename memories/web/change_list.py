@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import F, QuerySet
@@ -12,7 +11,7 @@ from claudeops.lib import times
 from claudeops.lib.list_view.columns import BuiltIn, Column
 from claudeops.lib.list_view.keyset import both
 from claudeops.lib.list_view.view import ListView
-from memories.history.sentences import Part, confidences, plain, sentence
+from memories.history.sentences import confidences, plain, sentence
 from memories.history.timeline import shape_of
 from memories.models import By, Listed, MemoryChange
 from memories.queries.change_filters import SEARCHED, MemoryChangeFilterSet
@@ -31,23 +30,6 @@ def text_of(change: MemoryChange) -> str:
         if isinstance(columns, dict) and columns.get("observation"):
             return str(columns["observation"])
     return ""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One change as its row shows it. `before` and `after` are the confidence, None where it was not changed."""
-
-    change: MemoryChange
-    kind: str
-    shape: str
-    sentence: tuple[Part, ...]
-    text: str
-    before: float | None
-    after: float | None
-
-    @property
-    def pk(self) -> int:
-        return self.change.pk
 
 
 class ChangeList(ListView):
@@ -82,11 +64,12 @@ class ChangeList(ListView):
     def listed(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.select_related("memory").only(*SHOWN)
 
-    def drawn(self, rows: Sequence[MemoryChange]) -> Sequence[Row]:
-        return [
-            Row(one, one.listed_label, shape_of(one.kind), sentence(one), text_of(one), *confidences(one))
-            for one in rows
-        ]
+    def drawn(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Give each change its sentence, its mark's shape, its memory's text, and the confidence where it changed."""
+        for row in rows:
+            row.sentence, row.shape, row.text = sentence(row), shape_of(row.kind), text_of(row)
+            row.confidence_before, row.confidence_after = confidences(row)
+        return rows
 
     def suggested(self) -> tuple[str, ...]:
         return (
