@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from claudeops.lib import capped
 from claudeops.lib.list_view import view as list_views
-from claudeops.lib.list_view.keyset import ordered
 from memories.lifecycle import verbs
 from memories.lifecycle.restore import restore
 from memories.models import Change, Disagreement, Memory, Verdict
@@ -202,51 +201,6 @@ def test_the_views_count_what_their_lists_show(viewer):
     assert 'aria-current="true">All' in html
 
 
-@pytest.mark.parametrize("key", list(listing.SORTS))
-def test_every_order_is_complete_over_its_pages_there_and_back(viewer, monkeypatch, key):
-    monkeypatch.setattr(list_views, "SIZE", 3)
-    now = timezone.now()
-    for n in range(8):  # values that repeat, so that ties matter
-        MemoryFactory(
-            service=(None, "caddy", "jellyfin")[n % 3],
-            confidence=(0.3, 0.9)[n % 2],
-            updated_at=now - timedelta(hours=n % 4),
-        )
-    sort = listing.SORTS[key]
-    wanted = [row.pk for row in ordered(Memory.objects.all(), sort)]
-    pages, html = [], html_of(viewer, f"{LIST}?sort={key}")
-    pages.append(listed(html))
-    while found := re.search(r'href="([^"]+)" rel="next"', html):
-        html = html_of(viewer, LIST + found[1].replace("&amp;", "&"))
-        pages.append(listed(html))
-    assert [pk for page in pages for pk in page] == wanted
-    assert [len(page) for page in pages] == [3, 3, 2]
-    back = re.search(r'href="([^"]+)" rel="prev"', html)[1].replace("&amp;", "&")
-    assert listed(html_of(viewer, LIST + back)) == pages[1]
-
-
-def test_a_sort_or_a_place_that_is_none_is_the_beginning(viewer):
-    memory = MemoryFactory()
-    for query in ("sort=observation", "after=x", "after=2026-01-01T00:00:00~1", "sort=confidence&before=7~1", "after="):
-        assert listed(html_of(viewer, f"{LIST}?{query}")) == [memory.pk]
-
-
-def test_the_number_of_queries_does_not_depend_on_the_number_of_rows(operators):
-    def queries(address: str) -> int:
-        with CaptureQueriesContext(connection) as captured:
-            html_of(operators, address, **HTMX)
-        return len(captured)
-
-    MemoryFactory.create_batch(5, session=SessionFactory())
-    html_of(operators, LIST)
-    addresses = (LIST, f"{LIST}?service=jellyfin&sort=service", f"{ROWS}?seen=x&rows=1.a-2.b")
-    few = [queries(address) for address in addresses]
-    for _ in range(10):
-        MemoryFactory(session=SessionFactory())
-    assert [queries(address) for address in addresses] == few
-    assert max(few) <= 29
-
-
 # -- the poll ----------------------------------------------------------------------------------------------------
 
 
@@ -344,14 +298,6 @@ def test_what_no_longer_matches_the_filter_goes(operators):
     html = html_of(operators, address, **HTMX)
     assert f'<tr id="memory-{memory.pk}" hx-swap-oob="delete">' in html
     assert f"{other.pk}." in polling(html)
-
-
-def test_the_first_memory_takes_the_place_of_the_empty_list(operators):
-    address = polling(html_of(operators, LIST))
-    verbs.mark_persistent(MemoryFactory(), by="other")
-    response = operators.get(address, headers=HTMX)
-    assert response["HX-Retarget"] == "#memories"
-    assert len(listed(response.content.decode())) == 1
 
 
 def test_a_list_that_empties_says_so_in_its_place(operators):
