@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from django.contrib import messages
@@ -140,29 +140,36 @@ def _joins(rows: Sequence[AgentFileEntry]) -> list[Join]:
     return joins([line for line in map(Line.of, told) if line is not None])
 
 
-@action((*SEES, CHANGE))
-def answer(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+def file_action(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Make a view of a file an action; what a verb refuses is said on the page of the file."""
+
+    @action((*SEES, CHANGE))
+    @wraps(view)
+    def run(request: HttpRequest, slug: str, agent: str, **given: Any) -> HttpResponse:
+        file = _file(slug, agent)
+        try:
+            return view(request, file, **given)
+        except MemoriesError as error:
+            return _back(request, file, in_words(error), level=messages.ERROR)
+
+    return run
+
+
+@file_action
+def answer(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Answer a conflict, then bring the file in step."""
-    file = _file(slug, agent)
     row = get_object_or_404(AgentFileConflict, pk=pk, file=file)
     choice = request.POST.get("answer", "")
-    try:
-        done = conflicts.answer(row, choice, by=actor(request))
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
-    undo = reverse("agent-file-undo", args=[slug, agent, pk]) if conflicts.can_be_undone(done) else ""
+    done = conflicts.answer(row, choice, by=actor(request))
+    undo = reverse("agent-file-undo", args=[file.project.slug, file.agent, pk]) if conflicts.can_be_undone(done) else ""
     return _synced(request, file, ANSWERED[choice], undo=undo)
 
 
-@action((*SEES, CHANGE))
-def undo(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+@file_action
+def undo(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Take back the answer to a conflict, so that it is open again."""
-    file = _file(slug, agent)
     row = get_object_or_404(AgentFileConflict, pk=pk, file=file)
-    try:
-        take_back(row, by=actor(request))
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
+    take_back(row, by=actor(request))
     return _synced(request, file, "The conflict is open again.")
 
 
@@ -190,10 +197,9 @@ def _problem(file: AgentFile, done: Synced) -> str:
     return done.problem
 
 
-@action((*SEES, CHANGE))
-def switch(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+@file_action
+def switch(request: HttpRequest, file: AgentFile) -> HttpResponse:
     """Switch the file on or off, with the reason."""
-    file = _file(slug, agent)
     on = request.POST.get("on") == "1"
     reason = " ".join(request.POST.get("reason", "").split())[:200]
     changed = tidy.switch(file.project, file.agent, on, by=actor(request), reason=reason)
@@ -205,10 +211,9 @@ def switch(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     return _synced(request, file, "The file is on.")
 
 
-@action((*SEES, CHANGE))
-def add(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+@file_action
+def add(request: HttpRequest, file: AgentFile) -> HttpResponse:
     """Add a line as the word of the person who typed it."""
-    file = _file(slug, agent)
     form = LineForm(file, request.POST, name="add")
     if not form.is_valid():
         return _page(request, file, added=form, status=422)
@@ -222,10 +227,9 @@ def add(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     return _synced(request, file, "The line is added.", of=made.memory_id)
 
 
-@action((*SEES, CHANGE))
-def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+@file_action
+def edit(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Change the text or the type of a line, unless somebody changed it since it was read."""
-    file = _file(slug, agent)
     line = _line(file, pk)
     if line is None:
         return _back(request, file, "This line is not in the file any more.", level=messages.ERROR)
@@ -252,10 +256,9 @@ def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     return _synced(request, file, "The line is changed.", undo=reverse("memory-undo", args=[pk, change.pk]), of=pk)
 
 
-@action((*SEES, CHANGE))
-def text(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+@file_action
+def text(request: HttpRequest, file: AgentFile) -> HttpResponse:
     """Save the whole text of the file, unless it was changed since it was read; what was typed stays in the field."""
-    file = _file(slug, agent)
     form = TextForm(request.POST, auto_id="whole-%s")
     if not file.enabled:
         form.add_error("text", "The file is off: it is not written until it is on again.")
@@ -278,36 +281,28 @@ VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str, str]] = {
 """What a line can do, the reason that is noted, and what is said then."""
 
 
-@action((*SEES, CHANGE))
-def act(request: HttpRequest, slug: str, agent: str, pk: int, verb: str) -> HttpResponse:
+@file_action
+def act(request: HttpRequest, file: AgentFile, pk: int, verb: str) -> HttpResponse:
     """Remove a line, or approve one that is held."""
-    file = _file(slug, agent)
     if verb not in VERBS or _line(file, pk) is None:
         raise Http404("There is no such line.")
     run, reason, said = VERBS[verb]
     if verb == "approve":  # only what the person read
         run = partial(verbs.approve, expected_text=request.POST.get("text", ""))
-    try:
-        change = run(pk, by=actor(request), reason=reason)
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
+    change = run(pk, by=actor(request), reason=reason)
     undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     return _synced(request, file, said, undo=undo)
 
 
-@action((*SEES, CHANGE))
-def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+@file_action
+def join(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Carry out the suggestion to join lines into that of memory `pk`, if it is still what the person read."""
-    file = _file(slug, agent)
     others = request.POST.getlist("other")
     rows, left = _entries(file)
     wanted = next((one for one in _joins([*rows, *left]) if one.target.memory_id == pk), None)
     if wanted is None or [str(line.memory_id) for line in wanted.others] != others:
         return _back(request, file, "This suggestion has changed. Read the page again.", level=messages.ERROR)
-    try:
-        change = tidy.join(wanted, by=actor(request))
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
+    change = tidy.join(wanted, by=actor(request))
     return _synced(
         request, file, "The lines are joined.", undo=reverse("memories-undo", args=[change.pk]) if change else ""
     )

@@ -74,11 +74,18 @@ def moved(request: HttpRequest, to: str, text: str, *, level: int = messages.SUC
 
 
 def done(
-    request: HttpRequest, text: str, *, back: str, level: int = messages.SUCCESS, undo: str = "", status: int = 200
+    request: HttpRequest,
+    text: str,
+    *,
+    back: str,
+    level: int = messages.SUCCESS,
+    undo: str = "",
+    kind: str = "",
+    status: int = 200,
 ) -> HttpResponse:
     """Answer an action: for htmx with a message alone, after which the page asks for what changed."""
     if not by_htmx(request):
         return moved(request, back, text, level=level, undo=undo)
     # "wake" makes the pollers of the page ask at once.
-    said = toast(request, text, level=messages.DEFAULT_TAGS[level], undo=undo)
+    said = toast(request, text, level=messages.DEFAULT_TAGS[level], undo=undo, kind=kind)
     return HttpResponse(said, status=status, headers={"HX-Trigger": "wake", "HX-Reswap": "none"})

@@ -15,10 +15,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from claudeops.lib import humanize
-from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page, toast
-from claudeops.lib.detail_page import Band, Figure, Neighbour, Neighbours, headline
+from claudeops.lib.answers import action, actor, by_htmx, done, fragment, in_words, moved, page
+from claudeops.lib.detail_page import Band, Figure, Neighbours, headline
 from claudeops.lib.distinct import distinct_values
-from claudeops.lib.list_view.keyset import Place, beyond, ordered
+from claudeops.lib.list_view import keyset
+from claudeops.lib.list_view.keyset import ordered
 from claudeops.lib.masked_note import masked_note
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
@@ -122,15 +123,8 @@ def neighbours_of(memory: Memory, query: str) -> Neighbours:
     here = ordered(Memory.objects.filter(pk=memory.pk), sort).first()
     if here is None:
         return Neighbours(None, None, order)
-    place = Place(sort.parse(sort.value(here)), here.pk)
-    before = ordered(beyond(rows, sort, place, backwards=True), sort, backwards=True).first()
-    after = ordered(beyond(rows, sort, place), sort).first()
     more = f"?{urlencode({'from': query})}" if query and readable else ""
-    return Neighbours(_neighbour(before, more), _neighbour(after, more), order)
-
-
-def _neighbour(row: Memory | None, more: str) -> Neighbour | None:
-    return Neighbour(f"{row.pk}", reverse("memory", args=[row.pk]) + more) if row else None
+    return keyset.neighbours_of(rows, sort, here, "memory", order=order, more=more)
 
 
 CHANGES = "memories.change_memory"
@@ -295,21 +289,12 @@ def undo(request: HttpRequest, pk: int, change: int) -> HttpResponse:
     try:
         made = restore(pk, get_object_or_404(MemoryChange, pk=change), by=actor(request), only_latest=True)
     except Conflict:
-        return _said(request, to, f"Memory {pk} was changed again since. See its page.", "error", 409)
+        said = f"Memory {pk} was changed again since. See its page."
+        return done(request, said, back=to, level=messages.ERROR, status=409)
     except MemoriesError as error:
-        return _said(request, reverse("memories"), in_words(error), "error", 409)
+        return done(request, in_words(error), back=reverse("memories"), level=messages.ERROR, status=409)
     said = f"Memory {pk} is restored." if made else f"Memory {pk} was undone already."
-    return _said(request, to, said, "success", 200)
-
-
-def _said(request: HttpRequest, to: str, text: str, level: str, status: int) -> HttpResponse:
-    if not by_htmx(request):
-        return moved(request, to, text, level=messages.SUCCESS if level == "success" else messages.ERROR)
-    shown_on_a_list = request.htmx.current_url_abs_path or ""  # type: ignore[attr-defined]
-    if shown_on_a_list.partition("?")[0] == to and status == 200:
-        messages.success(request, text)
+    if by_htmx(request) and (request.htmx.current_url_abs_path or "").partition("?")[0] == to:  # type: ignore[attr-defined]
+        messages.success(request, said)
         return HttpResponse(headers={"HX-Refresh": "true"})
-    kind = "restored" if level == "success" else ""
-    response = HttpResponse(toast(request, text, level=level, kind=kind), status=status)
-    response["HX-Trigger"] = "wake"
-    return response
+    return done(request, said, back=to, kind="restored")

@@ -13,9 +13,9 @@ from django.urls import reverse
 
 from claudeops.lib import humanize, times
 from claudeops.lib.answers import action, actor, in_words, moved, page
-from claudeops.lib.detail_page import Band, Figure, Neighbour, Neighbours, headline
+from claudeops.lib.detail_page import Band, Figure, headline
 from claudeops.lib.list_view.columns import BuiltIn, Column
-from claudeops.lib.list_view.keyset import both
+from claudeops.lib.list_view.keyset import both, neighbours_of
 from claudeops.lib.list_view.view import ListView
 from memories.errors import Conflict
 from memories.models import (
@@ -47,6 +47,7 @@ from memories.queries.transcripts import (
     with_numbers,
 )
 
+BY_SEEN = both("seen", "seen", F("seen_at"), "seen_at", times.parse)
 TITLE = 200
 """Most characters of a page's title."""
 
@@ -136,19 +137,6 @@ def _counted(number: int) -> str:
     return f"{MOST:,}+" if number > MOST else f"{number:,}"
 
 
-def neighbours_of(row: Transcript) -> Neighbours:
-    """Return the transcripts before and after it in the list, by the time they were last seen. Two queries."""
-    older = Transcript.objects.filter(seen_at__lte=row.seen_at).exclude(seen_at=row.seen_at, pk__gte=row.pk)
-    newer = Transcript.objects.filter(seen_at__gte=row.seen_at).exclude(seen_at=row.seen_at, pk__lte=row.pk)
-    before = newer.order_by("seen_at", "id").values_list("pk", flat=True).first()
-    after = older.order_by("-seen_at", "-id").values_list("pk", flat=True).first()
-    return Neighbours(_neighbour(before), _neighbour(after), "by the time they were last seen")
-
-
-def _neighbour(pk: int | None) -> Neighbour | None:
-    return None if pk is None else Neighbour(f"{pk}", reverse("transcript", args=[pk]))
-
-
 def draw_stage(stage: Any) -> None:
     """Give a stage its `icon`, its state in a `word`, and what it `counted` ("in 12, out 9") or why it was skipped."""
     counts = stage.counts if isinstance(stage.counts, dict) else {}
@@ -235,7 +223,7 @@ class TranscriptList(ListView):
         Column("folder", "Folder", lambda row: row.folder, shown=False),
         Column("host", "Host", lambda row: row.host, shown=False),
     )
-    sorts, first = both("seen", "seen", F("seen_at"), "seen_at", times.parse), "-seen"
+    sorts, first = BY_SEEN, "-seen"
 
     def listed(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Limit the rows to their place: a sort would compute the numbers for all that match."""
@@ -278,7 +266,9 @@ def _context(request: HttpRequest, pk: int, state: str) -> dict[str, Any]:
         "seen": state,
         "transcript": found,
         "address": reverse("transcript", args=[pk]),
-        "neighbours": neighbours_of(found),
+        "neighbours": neighbours_of(
+            Transcript.objects.all(), BY_SEEN["-seen"], found, "transcript", order="by the time they were last seen"
+        ),
         "band": band_of(found),
         "who": who_of(found),
         "parts": draw_parts(contents),

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve, reverse
 
-from claudeops.lib.answers import action, actor, by_htmx, moved, toast
+from claudeops.lib.answers import action, actor, done
 from memories import desk
 from memories.errors import MemoriesError
 from memories.lifecycle import undo as lifecycle
@@ -26,22 +26,18 @@ def undo_all(request: HttpRequest) -> HttpResponse:
     Each is conditional as it is alone: what somebody changed since is left as it is, and the answer says so.
     """
     addresses = list(dict.fromkeys(request.POST.getlist("undo")))[-MOST:]
-    done, refused = 0, []
+    count, refused = 0, []
     for address in reversed(addresses):
         try:
-            done += _undo(address, request)
+            count += _undo(address, request)
         except (MemoriesError, ValueError) as error:
             refused.append(str(error))
-    said = [f"{done} {'change is' if done == 1 else 'changes are'} undone."] if done or not refused else []
+    said = [f"{count} {'change is' if count == 1 else 'changes are'} undone."] if count or not refused else []
     said += refused[:SAID]
     if len(refused) > SAID:
         said.append(f"{len(refused) - SAID} more are left as they are.")
-    level = "success" if done and not refused else "warning"
-    if not by_htmx(request):
-        return moved(request, reverse("memories"), " ".join(said), level=getattr(messages, level.upper()))
-    response = HttpResponse(toast(request, " ".join(said), level=level))
-    response["HX-Trigger"] = "wake"
-    return response
+    level = messages.SUCCESS if count and not refused else messages.WARNING
+    return done(request, " ".join(said), back=reverse("memories"), level=level)
 
 
 def _undo(address: str, request: HttpRequest) -> bool:

@@ -20,7 +20,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from claudeops.lib.answers import action, done, in_words, page
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.lib.charts.strip import MOST, Strip
-from claudeops.lib.detail_page import Neighbour, Neighbours
+from claudeops.lib.list_view.keyset import neighbours_of
 from sessions_app import escalation, queue
 from sessions_app.errors import SessionsError
 from sessions_app.escalation import may_hand_over
@@ -38,7 +38,7 @@ from sessions_app.web import changes, session_tabs
 from sessions_app.web.forms import NoteForm, TimelineForm
 from sessions_app.web.log import panel
 from sessions_app.web.session_band import Limits, band_of
-from sessions_app.web.sessions import say_asked
+from sessions_app.web.sessions import SessionList, say_asked
 from sessions_app.web.strips import strip_of
 
 DEEPEST = 5
@@ -109,20 +109,6 @@ def _in_order(pk: int, children: dict[int, list[Session]], depth: int) -> list[L
 
 
 CHAINED = ("id", "agent", "tier", "status", "parent", "follows_as")
-
-
-def neighbours_of(session: Session) -> Neighbours:
-    """Return the sessions before and after it in the list of all sessions, by the time they were queued."""
-    here, rows = session.queued_at, Session.objects.all()
-    older = rows.filter(queued_at__lte=here).exclude(queued_at=here, pk__gte=session.pk)
-    newer = rows.filter(queued_at__gte=here).exclude(queued_at=here, pk__lte=session.pk)
-    before = older.order_by("-queued_at", "-id").values_list("pk", flat=True).first()
-    after = newer.order_by("queued_at", "id").values_list("pk", flat=True).first()
-    return Neighbours(_neighbour(before), _neighbour(after), "by the time they were queued")
-
-
-def _neighbour(pk: int | None) -> Neighbour | None:
-    return None if pk is None else Neighbour(f"{pk}", reverse("session", args=[pk]))
 
 
 def limits_of(session: Session) -> Limits:
@@ -259,7 +245,9 @@ def _context(request: HttpRequest, session: Session, state: str) -> dict[str, An
         "session": session,
         "state": state,
         "address": address,
-        "neighbours": neighbours_of(session),
+        "neighbours": neighbours_of(
+            Session.objects.all(), SessionList.sorts["queued"], session, "session", order="by the time they were queued"
+        ),
         "band": band_of(
             session,
             usual,

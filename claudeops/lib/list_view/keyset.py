@@ -9,6 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from django.db.models import Model, Q, QuerySet
 from django.db.models.expressions import Combinable
+from django.urls import reverse
+
+from claudeops.lib.detail_page import Neighbour, Neighbours
 
 BETWEEN = "~"
 LONGEST_PLACE = 200
@@ -150,3 +153,20 @@ def page_of(
     shown = found[:size]
     further = place_of(sort, shown[-1]) if len(found) > size else ""
     return Page(shown, further, place_of(sort, shown[0]) if after is not None and shown else "")
+
+
+def neighbours_of(
+    rows: QuerySet[Any], sort: Sort, row: Model, address: str, *, order: str, more: str = ""
+) -> Neighbours:
+    """Return the rows before and after `row` in an order, each by one query of its index.
+
+    `address` is the name of the address of a row, `more` the query behind it.
+    """
+
+    def neighbour(backwards: bool) -> Neighbour | None:
+        beside = beyond(rows, sort, place, backwards=backwards)
+        pk = ordered(beside, sort, backwards=backwards).values_list("pk", flat=True).first()
+        return None if pk is None else Neighbour(f"{pk}", reverse(address, args=[pk]) + more)
+
+    place = Place(sort.parse(sort.value(row)), row.pk)
+    return Neighbours(neighbour(True), neighbour(False), order)
