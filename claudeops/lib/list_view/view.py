@@ -341,6 +341,8 @@ class ListView(PermissionRequiredMixin, View):
     def _polling(self, seen: ChangeToken) -> str:
         given = self.request.GET
         place = {name: given[name] for name in ("before", "after") if self.page.back and given.get(name)}
+        if "size" not in given:  # with it a poll need not look up what the person has chosen
+            place["size"] = str(self.size)
         return urlencode({**place, "seen": str(seen)})
 
     def context(self) -> dict[str, Any]:
