@@ -73,7 +73,7 @@ def moved(request: HttpRequest, to: str, text: str, *, level: int = messages.SUC
     return HttpResponseRedirect(to)
 
 
-def done(
+def answer(
     request: HttpRequest,
     text: str,
     *,

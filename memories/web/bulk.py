@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from claudeops.lib.answers import action, actor, done, in_words, moved
+from claudeops.lib.answers import action, actor, answer, in_words, moved
 from claudeops.lib.form_method import FIELD
 from claudeops.lib.list_view.selection import IdRangesField, UnreadableSelection
 from claudeops.lib.list_view.view import ListView
@@ -164,8 +164,8 @@ def undo(request: HttpRequest, change: int) -> HttpResponse:
     try:
         undone = lifecycle.undo(change, by=actor(request))
     except MemoriesError as error:
-        return done(request, in_words(error), back=back, level=messages.ERROR, status=409)
-    return done(request, undone.message, back=back, level=messages.SUCCESS if undone.back else messages.INFO)
+        return answer(request, in_words(error), back=back, level=messages.ERROR, status=409)
+    return answer(request, undone.message, back=back, level=messages.SUCCESS if undone.back else messages.INFO)
 
 
 def _back(request: HttpRequest, text: str, level: int) -> HttpResponse:

@@ -123,7 +123,7 @@ class MemoryList(ListView):
         return listing.few_of(self.matches) if self.narrowed else None
 
     @property
-    def found(self) -> QuerySet[Memory]:
+    def page_source(self) -> QuerySet[Memory]:
         return self.matches if self.few is None else Memory.objects.filter(pk__in=self.few)
 
     @cached_property
@@ -182,7 +182,7 @@ class MemoryList(ListView):
         """Return the services with most of the matches, to narrow the list to; none for a long or a narrowed list."""
         if self.request.GET.get("service") or not self.rows or self.count.value > listing.FEW:
             return []
-        counted = self.found.order_by().values("service").annotate(count=Count("pk")).order_by("-count", "service")
+        counted = self.page_source.values("service").annotate(count=Count("pk")).order_by("-count", "service")
         facets = [(row["service"] or GENERAL, row["count"]) for row in counted[:FACETS]]
         rest = f"{self.query}&" if self.query else ""
         return [{"label": name, "count": count, "query": rest + urlencode({"service": name})} for name, count in facets]

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from claudeops.lib import humanize
-from claudeops.lib.answers import action, actor, by_htmx, done, fragment, in_words, moved, page
+from claudeops.lib.answers import action, actor, answer, by_htmx, fragment, in_words, moved, page
 from claudeops.lib.detail_page import Band, Figure, Neighbours, headline
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_view import keyset
@@ -290,11 +290,11 @@ def undo(request: HttpRequest, pk: int, change: int) -> HttpResponse:
         made = restore(pk, get_object_or_404(MemoryChange, pk=change), by=actor(request), only_latest=True)
     except Conflict:
         said = f"Memory {pk} was changed again since. See its page."
-        return done(request, said, back=to, level=messages.ERROR, status=409)
+        return answer(request, said, back=to, level=messages.ERROR, status=409)
     except MemoriesError as error:
-        return done(request, in_words(error), back=reverse("memories"), level=messages.ERROR, status=409)
+        return answer(request, in_words(error), back=reverse("memories"), level=messages.ERROR, status=409)
     said = f"Memory {pk} is restored." if made else f"Memory {pk} was undone already."
     if by_htmx(request) and (request.htmx.current_url_abs_path or "").partition("?")[0] == to:  # type: ignore[attr-defined]
         messages.success(request, said)
         return HttpResponse(headers={"HX-Refresh": "true"})
-    return done(request, said, back=to, kind="restored")
+    return answer(request, said, back=to, kind="restored")

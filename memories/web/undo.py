@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve, reverse
 
-from claudeops.lib.answers import action, actor, done
+from claudeops.lib.answers import action, actor, answer
 from memories import desk
 from memories.errors import MemoriesError
 from memories.lifecycle import undo as lifecycle
@@ -37,7 +37,7 @@ def undo_all(request: HttpRequest) -> HttpResponse:
     if len(refused) > SAID:
         said.append(f"{len(refused) - SAID} more are left as they are.")
     level = messages.SUCCESS if count and not refused else messages.WARNING
-    return done(request, " ".join(said), back=reverse("memories"), level=level)
+    return answer(request, " ".join(said), back=reverse("memories"), level=level)
 
 
 def _undo(address: str, request: HttpRequest) -> bool:

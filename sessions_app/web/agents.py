@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
-from claudeops.lib.answers import action, done, in_words
+from claudeops.lib.answers import action, answer, in_words
 from sessions_app import agent_templates, queue
 from sessions_app.checks import cli_messages
 from sessions_app.errors import SessionsError
@@ -36,9 +36,9 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         made = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
     except SessionsError as error:
-        return done(request, f"{agent.slug} is not run: {in_words(error)}", back=back, level=messages.ERROR)
+        return answer(request, f"{agent.slug} is not run: {in_words(error)}", back=back, level=messages.ERROR)
     level, text = said_of(made)
-    return done(request, text, back=back, level=level)
+    return answer(request, text, back=back, level=level)
 
 
 @action("sessions_app.add_agent")
@@ -51,11 +51,11 @@ def from_template(request: HttpRequest, slug: str) -> HttpResponse:
     _, made = agent_templates.create(template, enabled=ready)
     if not made:
         text = f"There is an agent {slug} already; it was left as it is."
-        return done(request, text, back=back, level=messages.INFO)
+        return answer(request, text, back=back, level=messages.INFO)
     if ready:
-        return done(request, f"Created {slug}: its schedule runs.", back=back)
+        return answer(request, f"Created {slug}: its schedule runs.", back=back)
     text = f"Created {slug}, paused: the CLI is not ready on this host. Resume it when the CLI is connected."
-    return done(request, text, back=back, level=messages.WARNING)
+    return answer(request, text, back=back, level=messages.WARNING)
 
 
 @action("sessions_app.change_agent")
@@ -72,9 +72,9 @@ def _set_enabled(request: HttpRequest, agent: Agent, *, enabled: bool) -> HttpRe
     back, word = _back(request, agent), "resumed" if enabled else "paused"
     if not queue.set_enabled(agent, enabled):
         text = f"{agent.slug} is {'not paused' if enabled else 'paused already'}."
-        return done(request, text, back=back, level=messages.INFO)
+        return answer(request, text, back=back, level=messages.INFO)
     undo = reverse("agent-pause" if enabled else "agent-resume", args=[agent.pk])
     text = f"{agent.slug} is {word}."
     if not enabled and agent.schedule_kind != ScheduleKind.NONE:
         text += " Its scheduled sessions wait until you resume it."
-    return done(request, text, back=back, undo=undo)
+    return answer(request, text, back=back, undo=undo)

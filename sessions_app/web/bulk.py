@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from claudeops.lib.answers import action, done, moved
+from claudeops.lib.answers import action, answer, moved
 from claudeops.lib.list_view.selection import UNREADABLE, IdRangesField, Selection, UnreadableSelection
 from sessions_app import queue
 from sessions_app.bulk import BULK_ACTIONS
@@ -79,7 +79,7 @@ def undo(request: HttpRequest, ids: str) -> HttpResponse:
     """Stop the sessions that this person asked for by running others again. Twice is once."""
     back, form = SessionList.of(request).address, Selection({"ids": ids})
     if not form.is_valid():
-        return done(request, UNREADABLE, back=back, level=messages.ERROR)
+        return answer(request, UNREADABLE, back=back, level=messages.ERROR)
     by = request.user.get_username()
     rows = Session.objects.filter(pk__in=form.cleaned_data["ids"], requested_by=by, status__in=OPEN_STATUSES)
     stopped = 0
@@ -91,5 +91,5 @@ def undo(request: HttpRequest, ids: str) -> HttpResponse:
             continue  # it has ended meanwhile
     words = "1 session is stopped." if stopped == 1 else f"{stopped} sessions are stopped."
     if not stopped:
-        return done(request, "These sessions have ended already.", back=back, level=messages.INFO)
-    return done(request, words, back=back)
+        return answer(request, "These sessions have ended already.", back=back, level=messages.INFO)
+    return answer(request, words, back=back)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from claudeops.lib import times
-from claudeops.lib.answers import action, done
+from claudeops.lib.answers import action, answer
 from claudeops.lib.change_token import hash_of
 from claudeops.lib.distinct import distinct_values
 from claudeops.lib.list_view.columns import Action, BuiltIn, Column
@@ -131,4 +131,4 @@ def _number(count: int) -> str:
 def _said(request: HttpRequest, text: str, undo: str = "") -> HttpResponse:
     session = request.POST.get("session", "")
     back = f"{reverse('session', args=[session])}?tab=events" if session.isdecimal() and len(session) < 19 else ""
-    return done(request, text, back=back or EventList.of(request).address, undo=undo)
+    return answer(request, text, back=back or EventList.of(request).address, undo=undo)

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from claudeops.lib.answers import action, done, in_words, page
+from claudeops.lib.answers import action, answer, in_words, page
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.lib.charts.strip import MOST, Strip
 from claudeops.lib.list_view.keyset import neighbours_of
@@ -321,7 +321,7 @@ def stop(request: HttpRequest, pk: int) -> HttpResponse:
         text = queue.request_stop(one.pk, by=request.user.get_username())
     except SessionsError as error:
         level, text = messages.WARNING, in_words(error)
-    return done(request, text, back=_back(request) or reverse("session", args=[one.pk]), level=level)
+    return answer(request, text, back=_back(request) or reverse("session", args=[one.pk]), level=level)
 
 
 def _back(request: HttpRequest) -> str:

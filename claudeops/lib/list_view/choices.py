@@ -16,12 +16,12 @@ from claudeops.lib.preferences.lists import choose_list
 
 
 def _list(request: HttpRequest, name: str) -> type[ListView]:
-    found = LISTS.get(name)
-    if found is None:
+    page = LISTS.get(name)
+    if page is None:
         raise Http404
-    if not request.user.has_perm(found.permission_required):
+    if not request.user.has_perm(page.permission_required):
         raise PermissionDenied
-    return found
+    return page
 
 
 def _back(name: str, query: str) -> HttpResponse:

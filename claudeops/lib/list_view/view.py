@@ -36,8 +36,8 @@ from claudeops.lib.preferences.saved_views import views_of
 
 NO_FILTERS = ("sort", "size")
 """Parameters that are kept with the filters and do not narrow the list."""
-PLACE = ("after", "before", "seen", "hold", "format", "q")
-"""Parameters that are no filters: the place in the list, the state of its poll, the text of the bar."""
+PLACE = ("after", "before", "rows", "seen", "hold", "format", "q")
+"""Parameters that are no filters: the place in the list, the size and state of its poll, the text of the bar."""
 MOST_KNOWN = 250
 """Rows that a poll names: those of the page, and those pushed off it that the browser still shows."""
 
@@ -111,9 +111,9 @@ class ListView(PermissionRequiredMixin, View):
     @classmethod
     def of(cls, request: HttpRequest, **options: Any) -> Self:
         """Return the list of a request that another view answers."""
-        found = cls(**options)
-        found.setup(request)
-        return found
+        page = cls(**options)
+        page.setup(request)
+        return page
 
     # What a subclass may say beside its declaration.
 
@@ -225,7 +225,9 @@ class ListView(PermissionRequiredMixin, View):
 
     @cached_property
     def size(self) -> int:
-        return size_of(self.request.GET.get("size", "")) or (self._choice.size if self._choice else SIZE)
+        given = self.request.GET
+        asked = size_of(given.get("size", "")) or size_of(given.get("rows", ""))
+        return asked or (self._choice.size if self._choice else SIZE)
 
     @cached_property
     def _choice(self) -> Any:
@@ -243,13 +245,13 @@ class ListView(PermissionRequiredMixin, View):
             return None
 
     @property
-    def found(self) -> QuerySet[Any]:
+    def page_source(self) -> QuerySet[Any]:
         """All that match, as pages of them are read."""
         return self.matches
 
     @cached_property
     def page(self) -> Page[Any]:
-        rows = self.listed(self.found)
+        rows = self.listed(self.page_source)
         return page_of(rows, self.sort, self.size, after=self.place("after"), before=self.place("before"))
 
     @cached_property
@@ -315,7 +317,7 @@ class ListView(PermissionRequiredMixin, View):
         holds = "hold" in self.request.GET and not here <= set(known)
         kept: Sequence[Any] = ()
         if (holds or self.keeps_rows) and (off := [pk for pk in known if pk not in here][: MOST_KNOWN - len(here)]):
-            kept = self.drawn(list(ordered(self.listed(self.found.filter(pk__in=off)), self.sort)))
+            kept = self.drawn(list(ordered(self.listed(self.page_source.filter(pk__in=off)), self.sort)))
         news = changes_of(seen.rows, self.rows, _key, self.mark, kept=kept, touched=self.touched(seen, known))
         context = {**self.rows_context([*self.rows, *kept]), "news": news}
         if holds:
@@ -341,9 +343,8 @@ class ListView(PermissionRequiredMixin, View):
     def _polling(self, seen: ChangeToken) -> str:
         given = self.request.GET
         place = {name: given[name] for name in ("before", "after") if self.page.back and given.get(name)}
-        if "size" not in given:  # with it a poll need not look up what the person has chosen
-            place["size"] = str(self.size)
-        return urlencode({**place, "seen": str(seen)})
+        # With the number of rows, a poll need not look up what the person has chosen.
+        return urlencode({**place, "rows": self.size, "seen": str(seen)})
 
     def context(self) -> dict[str, Any]:
         """Return the variables of the page."""
