@@ -17,7 +17,6 @@ from memories.web import (
     review,
     telemetry,
     transcripts,
-    undo,
 )
 
 urlpatterns: list[URLPattern] = [
@@ -36,7 +35,7 @@ urlpatterns: list[URLPattern] = [
     path("memories/bulk", bulk.bulk, name="memories-bulk"),
     path("memories/changes", change_list.ChangeList.as_view(), name="memory-changes"),
     path("memories/surfacing", memories.surfacing, name="memory-surfacing"),
-    path("memories/undo", undo.undo_all, name="memories-undo-all"),
+    path("memories/undo", bulk.undo_all, name="memories-undo-all"),
     path("memories/undo/<int:change>", bulk.undo, name="memories-undo"),
     path("memories/inbox", desk.inbox),
     path("memories/recall", recall.recall, name="recall"),

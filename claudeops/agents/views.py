@@ -16,7 +16,7 @@ from claudeops.lib.detail_page import Tab, tabs_of
 from claudeops.overview.agents import row_of
 from sessions_app.models import Agent, Session, Status
 from sessions_app.queries.last_runs import MOST, last_runs
-from sessions_app.web.changes import list_state
+from sessions_app.web.sessions import list_state
 
 SEES = ("sessions_app.view_agent", "sessions_app.view_session")
 

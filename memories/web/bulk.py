@@ -1,4 +1,4 @@
-"""`/memories/bulk`: bulk actions on the selected memories, or on all that match the list's filters.
+"""`/memories/bulk`: bulk actions on the selected memories, or on all that match the list's filters, and their undo.
 
 A page confirms actions that need values, cannot be undone or are about all matching memories.
 """
@@ -6,6 +6,7 @@ A page confirms actions that need values, cannot be undone or are about all matc
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -13,7 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
@@ -22,12 +23,14 @@ from claudeops.lib.form_method import FIELD
 from claudeops.lib.list_view.selection import IdRangesField, UnreadableSelection
 from claudeops.lib.list_view.view import ListView
 from claudeops.lib.masked_note import masked_note
+from memories import desk
 from memories.capture.statement import Provenance
 from memories.errors import MemoriesError
 from memories.exchange.import_export import export_lines
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.lifecycle.merge import check_mergeable
+from memories.lifecycle.restore import restore
 from memories.models import Memory
 from memories.web.forms import AnswersForm, SelectionForm
 from memories.web.memories import MemoryList
@@ -173,3 +176,50 @@ def _back(request: HttpRequest, text: str, level: int) -> HttpResponse:
     if request.method == "DELETE" and FIELD not in request.POST:
         return HttpResponse(text, status=422, content_type="text/plain; charset=utf-8")
     return moved(request, MemoryList.of(request).address, text, level=level)
+
+
+MOST_UNDONE = 100
+SAID = 3
+"""Most refusals that are said one by one."""
+
+
+@action(("memories.view_memory", "memories.change_memory"))
+def undo_all(request: HttpRequest) -> HttpResponse:
+    """Undo what each `undo` names, the address of a single undo, the latest first.
+
+    Each is conditional as it is alone: what somebody changed since is left as it is, and the answer says so.
+    """
+    addresses = list(dict.fromkeys(request.POST.getlist("undo")))[-MOST_UNDONE:]
+    count, refused = 0, []
+    for address in reversed(addresses):
+        try:
+            count += _undo(address, request)
+        except (MemoriesError, ValueError) as error:
+            refused.append(str(error))
+    said = [f"{count} {'change is' if count == 1 else 'changes are'} undone."] if count or not refused else []
+    said += refused[:SAID]
+    if len(refused) > SAID:
+        said.append(f"{len(refused) - SAID} more are left as they are.")
+    level = messages.SUCCESS if count and not refused else messages.WARNING
+    return answer(request, " ".join(said), back=reverse("memories"), level=level)
+
+
+def _undo(address: str, request: HttpRequest) -> bool:
+    """Undo one action and return whether that changed anything. Raises MemoriesError, ValueError for no such undo."""
+    by = actor(request)
+    try:
+        match = resolve(address.partition("?")[0])
+    except Resolver404:
+        raise ValueError(f"There is nothing to undo at {address[:80]}.") from None
+    given: dict[str, Any] = match.kwargs
+    if match.url_name == "memory-undo":
+        return restore(given["pk"], given["change"], by=by, only_latest=True) is not None
+    if match.url_name == "memories-undo":
+        return lifecycle.undo(given["change"], by=by).back > 0
+    if match.url_name == "desk-undo" and given["kind"] in desk.KINDS:
+        kind = desk.KINDS[given["kind"]]
+        if not request.user.has_perm(kind.permission):
+            raise ValueError(f"You may not decide about {kind.label.lower()}.")
+        kind.undo(given["token"], by=by)
+        return True
+    raise ValueError(f"There is nothing to undo at {address[:80]}.")

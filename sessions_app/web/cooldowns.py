@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -14,11 +15,11 @@ from django.utils import timezone
 from claudeops.lib.answers import in_words, page
 from claudeops.lib.list_view.view import query_of
 from memories.capture.text import normalise_service
+from memories.models import highest
 from sessions_app.cooldowns import history
 from sessions_app.cooldowns import limits as rule
 from sessions_app.errors import SessionsError
-from sessions_app.models import Remediation
-from sessions_app.web import changes
+from sessions_app.models import CooldownAction, CooldownClearance, Remediation, ServiceCheck
 from sessions_app.web.forms import IN_FORCE, ClearForm, ServiceForm
 
 
@@ -37,8 +38,25 @@ def _addresses() -> dict[str, str]:
     return {"here": reverse("cooldowns"), "sessions": reverse("session", args=[0]).removesuffix("0")}
 
 
+def _state() -> str:
+    """Return the highest ids of what cooldowns are derived from; otherwise only time changes them."""
+    return ".".join(str(pk) for pk in highest(CooldownAction, CooldownClearance, ServiceCheck))
+
+
+def _token(state: str, until: datetime | None) -> str:
+    """Build the page's token; `until` is when the next action leaves its window."""
+    return f"{state}-{int(until.timestamp()) + 1 if until else ''}"
+
+
+def _is_unchanged(seen: str, at: datetime) -> bool:
+    state, _, until = seen.partition("-")
+    if until and not (until.isdecimal() and len(until) < 12 and at.timestamp() < int(until)):
+        return False
+    return state == _state()
+
+
 def _context(request: HttpRequest) -> dict[str, Any]:
-    written, asked, skip = changes.cooldowns_state(), _asked(request), _skip(request)
+    written, asked, skip = _state(), _asked(request), _skip(request)
     refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
     if refused is not None:
         names = list(dict.fromkeys(decision.service for decision in refused))[skip:]
@@ -56,7 +74,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "further": skip + history.SERVICES if len(names) > history.SERVICES else None,
         "limits": [(action, rule.limit_of(action)) for action in Remediation.values],
         "query": query_of(request.GET),
-        "seen": changes.cooldowns_token(written, until),
+        "seen": _token(written, until),
     }
 
 
@@ -69,7 +87,7 @@ def cooldowns(request: HttpRequest) -> HttpResponse:
 
 @page("sessions_app.view_cooldownaction")
 def rows(request: HttpRequest) -> HttpResponse:
-    if changes.cooldowns_unchanged(request.GET.get("seen", ""), timezone.now()):
+    if _is_unchanged(request.GET.get("seen", ""), timezone.now()):
         return HttpResponse(status=204)
     return render(request, "sessions/_cooldowns.html", _context(request))
 

@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from claudeops.lib.answers import action, answer, in_words, page
-from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
+from claudeops.lib.change_token import ChangeToken, changed_parts, hash_of, parts_of, read_token
 from claudeops.lib.charts.strip import MOST, Strip
 from claudeops.lib.list_view.keyset import neighbours_of
 from sessions_app import escalation, queue
@@ -34,7 +34,7 @@ from sessions_app.queue import waiting
 from sessions_app.queue.admission import budget_of
 from sessions_app.queue.requests import may_not_continue, may_not_follow
 from sessions_app.runner.run import timeout_of
-from sessions_app.web import changes, session_tabs
+from sessions_app.web import session_tabs
 from sessions_app.web.forms import NoteForm, TimelineForm
 from sessions_app.web.log import panel
 from sessions_app.web.session_band import Limits, band_of
@@ -215,6 +215,12 @@ def timeline_context(session: Session, query: QueryDict, now: datetime) -> dict[
 PIECES = ("head", "tabs", "timeline", "rail")
 """The parts of the page that change while a session is open; each has a fragment and an element."""
 
+OPEN_PAGE = (
+    *("status", "status_reason", "hold_reason", "ingest_offset", "cost_usd"),
+    *("started_at", "ended_at", "stop_requested_by", "attempts", "coalesced"),
+)
+"""The columns of a session that change with whatever its ingest or its end writes."""
+
 HIGHEST = 2**63 - 1
 RUNS = ("sessions_app.view_session", "sessions_app.run_session")
 
@@ -227,11 +233,12 @@ def _session(pk: int) -> Session:
 
 
 def _state(pk: int) -> str:
-    """Read the state first, so that what changes while the rest is read is sent with the next poll."""
-    state = changes.page_state(pk) if pk <= HIGHEST else None
-    if state is None:
+    """Hash what the page shows besides its log. Read first: what changes meanwhile is sent with the next poll."""
+    columns = Session.objects.filter(pk=pk).values_list(*OPEN_PAGE).first() if pk <= HIGHEST else None
+    if columns is None:
         raise Http404
-    return state
+    below = Session.objects.filter(parent=pk).order_by().values_list("pk", "status")
+    return hash_of((columns, sorted(below)))
 
 
 def _context(request: HttpRequest, session: Session, state: str) -> dict[str, Any]:

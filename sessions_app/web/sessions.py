@@ -44,7 +44,6 @@ from sessions_app.models import Agent, Session, Status, Trigger
 from sessions_app.models.session import OPEN_STATUSES
 from sessions_app.queries import outcomes
 from sessions_app.queries.filters import GROUPS, UNFINISHED, WENT_WRONG, SessionFilterSet
-from sessions_app.web.changes import SHOWN, list_state, mark_of
 from sessions_app.web.forms import RunForm
 
 HEIGHT = 44.0
@@ -134,6 +133,12 @@ FEW = 500
 """Up to this many matches are summed up; the costs of more are on the overview."""
 EVENING = 18
 """The hour, in the person's zone, at which the last night began."""
+SHOWN = (
+    *("id", "status", "status_reason", "hold_reason", "summary", "cost_usd", "num_turns", "duration_ms", "dry_run"),
+    *("stop_requested_by", "started_at", "ended_at", "tier", "trigger", "agent_id", "ingest_offset"),
+)
+"""The columns that a row of the list shows. The ingest offset stands for a running session's counters."""
+
 COLUMNS = (
     *(*SHOWN, "queued_at", "stats", "agent", "agent__slug", "stop_requested_at"),
     *("status_reason", "model", "requested_by"),
@@ -217,6 +222,11 @@ def offer(*forms: Any) -> list[str]:
     return [slug for kind, slug in slugs if kind == "agent"]
 
 
+def list_state(rows: QuerySet[Session], size: int) -> str:
+    """Hash the columns that `size` rows of the list show, in one query. Call it before reading the rows."""
+    return hash_of(list(rows.values_list(*SHOWN))[:size])
+
+
 class SessionList(ListView):
     name, heading, one = "sessions", "Sessions", "session"
     template, row_template, count_template = "sessions/list.html", "sessions/_row.html", "sessions/_totals.html"
@@ -274,7 +284,7 @@ class SessionList(ListView):
         return list_state(part_of(self.matches, self.sort, self.size, **places), self.size)
 
     def mark(self, row: Session) -> str:
-        return mark_of(row)
+        return hash_of([getattr(row, name) for name in SHOWN])
 
     def polls(self) -> bool:
         """The first page may get new rows; others change only while a session on them is open."""
