@@ -6,24 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial, wraps
 from typing import Any
 
+from django import forms
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 
-from claudeops.agent_files.clashes import open_clashes
 from claudeops.agent_files.figures import agents_of, captures_of, heard_of
-from claudeops.agent_files.forms import LineForm, TextForm
-from claudeops.agent_files.lines import limits_of, parts_of
+from claudeops.agent_files.lines import limits_of, open_clashes, parts_of
 from claudeops.agent_files.worth import came_back, worth_of
 from claudeops.lib.answers import action, actor, by_htmx, in_words, moved, page
 from claudeops.lib.detail_page import Tab, tabs_of
+from claudeops.lib.secrets import mask
 from memories import store
 from memories.capture.statement import HUMAN, Provenance
 from memories.errors import MemoriesError
 from memories.files import conflicts, tidy
 from memories.files.conflicts import MASKED
+from memories.files.limits import Limits
+from memories.files.sections import sections_for
 from memories.files.suggest import Join, Line, joins
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
@@ -32,6 +34,49 @@ from memories.files.typed import save_text, take_back
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, AgentFileEntry, Memory, MemoryChange, Project, Verdict
 from memories.taxonomy import AGENT
+
+
+class LineForm(forms.Form):
+    """A line of a file: its text and its type, which decides the section. `change` is the latest one the person saw."""
+
+    text = forms.CharField(
+        label="Line", max_length=1_000, widget=forms.Textarea(attrs={"rows": 2, "placeholder": "One fact, in a line."})
+    )
+    category = forms.ChoiceField(label="Type")
+    change = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    def __init__(
+        self, file: AgentFile, data: Any = None, initial: dict[str, Any] | None = None, name: str = "line"
+    ) -> None:
+        super().__init__(data, auto_id=f"{name}-%s", initial=initial)
+        self.most = Limits.of(file.limits, file.project.files_limits).line - 2
+        sections = sections_for(file.agent, file.project.files_sections)
+        category: Any = self.fields["category"]
+        category.choices = [(name, f"{name}: {sections.section_of(name)}") for name in AGENT.categories]
+        for field in ("text", "category"):
+            self.fields[field].widget.attrs["class"] = "field"
+        self.fields["text"].help_text = f"At most {self.most} characters."
+
+    def clean_text(self) -> str:
+        text = " ".join(self.cleaned_data["text"].split())
+        if len(text) > self.most:
+            raise forms.ValidationError(f"{len(text)} characters; a line has at most {self.most}.")
+        if MASKED in text or mask(text) != text:
+            raise forms.ValidationError("A credential does not belong into a memory. Change such a line in the file.")
+        return text
+
+
+class TextForm(forms.Form):
+    """The whole text of a file, credentials masked; `sha256` is that of the bytes that the person read."""
+
+    text = forms.CharField(
+        label="The file’s text",
+        strip=False,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 30, "spellcheck": "false", "class": "field mono"}),
+    )
+    sha256 = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
+
 
 SEES = ("memories.view_project", "memories.view_memory")
 CHANGE = "memories.change_memory"
