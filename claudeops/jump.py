@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
@@ -21,11 +20,11 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.lib.list_page.page import PAGES as LISTS
+from claudeops.lib.answers import action, by_htmx, toast
+from claudeops.lib.list_view.view import LISTS
 from claudeops.lib.preferences.chosen import all_views_of, choose, preference_of
 from claudeops.lib.preferences.models import Theme
 from memories.models import AgentFile, Memory, Project
-from memories.web.answers import by_htmx, toast
 from sessions_app import queue
 from sessions_app.errors import SessionsError
 from sessions_app.models import Agent, Session, Trigger
@@ -119,8 +118,8 @@ def _pages(user: Any, words: Sequence[str]) -> Iterator[Hit]:
             continue
         if not words or name not in LISTS:
             continue
-        page = LISTS[name]
-        views = [(view.label, view.query) for view in (*page.views, *page.own_views(user))]
+        listed = LISTS[name]
+        views = [(view.label, view.query) for view in (*listed.built_in, *listed.own_views(user))]
         own = [view for view in saved if view.page == name and _has(words, label, view.name)]
         views += [(view.name, view.query) for view in own[:EACH]]
         for called, query in views:
@@ -243,8 +242,7 @@ def jump(request: HttpRequest) -> HttpResponse:
     return render(request, "_palette_hits.html" if by_htmx(request) else "jump.html", context)
 
 
-@require_POST
-@permission_required((SEES_SESSIONS, RUNS), raise_exception=True)
+@action((SEES_SESSIONS, RUNS))
 def run(request: HttpRequest, slug: str) -> HttpResponse:
     """Queue a session of an agent and say so with a link to it; without htmx the session's page opens."""
     try:

@@ -24,7 +24,7 @@ urlpatterns = [
     path("preferences", preferences, name="preferences"),
     path("demo/hide", views.hide_demo_note, name="demo-note-hide"),
     path("first-day/hide", views.hide_first_day, name="first-day-hide"),
-    path("", include("claudeops.lib.list_page.urls")),
+    path("", include("claudeops.lib.list_view.choices")),
     path("", include("claudeops.agents.urls")),
     path("", include("claudeops.agent_files.urls")),
     path("", include("claudeops.projects.urls")),

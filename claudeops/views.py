@@ -6,7 +6,6 @@ import logging
 import sys
 from typing import Any
 
-from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.views import LoginView
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
@@ -14,12 +13,12 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import defaults
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_POST
 
 from claudeops import api, first_day, sign_in
 from claudeops.context import DEMO_NOTE_HIDDEN
 from claudeops.lib import outage
+from claudeops.lib.answers import page
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.lib.periods import RANGES, Range, range_of
 from claudeops.overview import changes, charts, feed
@@ -122,18 +121,14 @@ def _context(request: HttpRequest, shown: changes.Snapshot, pieces: dict[str, st
     }
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def overview(request: HttpRequest) -> HttpResponse:
     shown = changes.snapshot(_feed_name(request))
     context = _context(request, shown, _pieces(request, shown)) | {"first_day": first_day.first_day(request)}
     return render(request, "overview/overview.html", context)
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def overview_charts(request: HttpRequest) -> JsonResponse:
     """Answer the numbers of the page's charts as JSON; `range` is 24h, 7d, 30d or 90d."""
     if request.GET.get("range", "24h") not in RANGES:
@@ -142,9 +137,7 @@ def overview_charts(request: HttpRequest) -> JsonResponse:
     return JsonResponse(charts.as_json(charts.numbers(_range(request), shown.state, shown.figures.cost_today)))
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def overview_fragment(request: HttpRequest) -> HttpResponse:
     """Answer the page's poll: 204 when the browser (`seen`) shows everything, so that nothing moves, else changes."""
     known = read_token(request.GET.get("seen", ""))
@@ -162,9 +155,7 @@ def overview_fragment(request: HttpRequest) -> HttpResponse:
     return render(request, "overview/_news.html", context)
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def feed_page(request: HttpRequest) -> HttpResponse:
     """Show one page of the feed, or the rows of one entry (`group`, `last`); `before` is where the page before ends."""
     try:

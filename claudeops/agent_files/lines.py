@@ -1,18 +1,29 @@
-"""What the page of an agent's file shows of its lines: who wrote each, how old it is, why it is not told."""
+"""What the page of an agent's file shows of its lines, who wrote each and why it is not told, and of its conflicts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import OuterRef, Subquery
+
 from claudeops.lib.detail_page import percent
+from claudeops.lib.diff import GONE, NEW, Piece, word_diff
 from memories.files.authors import BY_GIT
 from memories.files.authors import FILE as UNCOMMITTED
 from memories.files.document import TITLE, UNSEEN, Document, Section, parse
 from memories.files.limits import Limits
 from memories.files.told import Told
-from memories.models import AgentFile, AgentFileEntry, Memory
+from memories.models import (
+    AgentFile,
+    AgentFileConflict,
+    AgentFileEntry,
+    ConflictAnswer,
+    ConflictKind,
+    Memory,
+    MemoryChange,
+)
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
 
@@ -146,3 +157,85 @@ def size_of(file: AgentFile) -> Limit:
 def _limit(label: str, used: str, part: float, most: int) -> Limit:
     level = "over" if part > most else "near" if part >= 0.75 * most else "ok"
     return Limit(label, used, percent(part, most) or 0, level)
+
+
+MOST = 20
+"""Conflicts that a page shows."""
+
+TITLES = {
+    ConflictKind.EDITED: "The file and the memory were both changed",
+    ConflictKind.REMOVED_IN_FILE: "Removed in the file, but changed here",
+    ConflictKind.REMOVED_HERE: "Changed in the file, but deactivated here",
+    ConflictKind.CONTRADICTED: "A captured text contradicts a line of the file",
+}
+FILE, OTHER, BOTH = ConflictAnswer.FILE.value, ConflictAnswer.OTHER.value, ConflictAnswer.BOTH.value
+ANSWERS = {
+    ConflictKind.EDITED: ((FILE, "Keep the file’s"), (OTHER, "Take the memory’s"), (BOTH, "Keep both")),
+    ConflictKind.REMOVED_IN_FILE: ((FILE, "Leave it removed"), (OTHER, "Put the line back")),
+    ConflictKind.REMOVED_HERE: ((FILE, "Keep the line"), (OTHER, "Remove the line")),
+    ConflictKind.CONTRADICTED: ((FILE, "Keep the file’s"), (OTHER, "Take the captured one"), (BOTH, "Keep both")),
+}
+"""The answers to each kind of conflict, in the order of their keys 1, 2, 3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer with its label and its key; `key` is empty where another conflict has the keys."""
+
+    answer: str
+    label: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """An open conflict. The pieces of the two texts are `same` or differ; no pieces: there is no line."""
+
+    row: AgentFileConflict
+    title: str
+    in_file: Sequence[Piece]
+    file_by: str
+    other: Sequence[Piece]
+    other_label: str
+    other_by: str
+    other_at: datetime | None
+    memory: Memory | None
+    choices: Sequence[Choice]
+
+
+def open_clashes(file: AgentFile) -> list[Clash]:
+    """Return the open conflicts of a file, the oldest first; the first one has the keys. Two queries."""
+    rows = list(file.conflicts.filter(answered_at=None).select_related("memory", "other").order_by("pk")[:MOST])
+    latest = _latest({memory.pk for row in rows if (memory := row.other or row.memory)})
+    return [_clash(row, latest, has_keys=place == 0) for place, row in enumerate(rows)]
+
+
+def _latest(memories: Iterable[int]) -> dict[int, tuple[str, datetime]]:
+    """Return (actor, time) of the latest change of each memory."""
+    latest = MemoryChange.objects.filter(memory=OuterRef("pk")).order_by("-pk")
+    rows = Memory.objects.filter(pk__in=list(memories)).annotate(
+        by=Subquery(latest.values("actor")[:1]), changed_at=Subquery(latest.values("at")[:1])
+    )
+    return {pk: (by or "", at) for pk, by, at in rows.values_list("pk", "by", "changed_at") if at}
+
+
+def _clash(row: AgentFileConflict, latest: dict[int, tuple[str, datetime]], *, has_keys: bool) -> Clash:
+    kind = ConflictKind(row.kind)
+    pieces = word_diff(row.file_text, row.other_text)
+    memory = row.other or row.memory
+    by, at = latest.get(memory.pk, ("", None)) if memory else ("", None)
+    return Clash(
+        row,
+        TITLES[kind],
+        [piece for piece in pieces if piece.kind != NEW],
+        name_of(row.author),
+        [piece for piece in pieces if piece.kind != GONE],
+        "Captured" if kind == ConflictKind.CONTRADICTED else "In the memory",
+        name_of(by),
+        at,
+        memory,
+        [
+            Choice(answer, label, str(place) if has_keys else "")
+            for place, (answer, label) in enumerate(ANSWERS[kind], start=1)
+        ],
+    )

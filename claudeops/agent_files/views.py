@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
+from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.agent_files.clashes import open_clashes
 from claudeops.agent_files.figures import agents_of, captures_of, heard_of
-from claudeops.agent_files.forms import LineForm, TextForm
-from claudeops.agent_files.lines import limits_of, parts_of
+from claudeops.agent_files.lines import limits_of, open_clashes, parts_of
 from claudeops.agent_files.worth import came_back, worth_of
+from claudeops.lib.answers import action, actor, by_htmx, in_words, moved, page
 from claudeops.lib.detail_page import Tab, tabs_of
+from claudeops.lib.secrets import mask
 from memories import store
 from memories.capture.statement import HUMAN, Provenance
 from memories.errors import MemoriesError
 from memories.files import conflicts, tidy
 from memories.files.conflicts import MASKED
+from memories.files.limits import Limits
+from memories.files.sections import sections_for
 from memories.files.suggest import Join, Line, joins
 from memories.files.sync import Synced, sync_file
 from memories.files.told import told
@@ -34,7 +34,49 @@ from memories.files.typed import save_text, take_back
 from memories.lifecycle import verbs
 from memories.models import AgentFile, AgentFileConflict, AgentFileEntry, Memory, MemoryChange, Project, Verdict
 from memories.taxonomy import AGENT
-from memories.web.answers import actor, by_htmx, in_words, moved
+
+
+class LineForm(forms.Form):
+    """A line of a file: its text and its type, which decides the section. `change` is the latest one the person saw."""
+
+    text = forms.CharField(
+        label="Line", max_length=1_000, widget=forms.Textarea(attrs={"rows": 2, "placeholder": "One fact, in a line."})
+    )
+    category = forms.ChoiceField(label="Type")
+    change = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    def __init__(
+        self, file: AgentFile, data: Any = None, initial: dict[str, Any] | None = None, name: str = "line"
+    ) -> None:
+        super().__init__(data, auto_id=f"{name}-%s", initial=initial)
+        self.most = Limits.of(file.limits, file.project.files_limits).line - 2
+        sections = sections_for(file.agent, file.project.files_sections)
+        category: Any = self.fields["category"]
+        category.choices = [(name, f"{name}: {sections.section_of(name)}") for name in AGENT.categories]
+        for field in ("text", "category"):
+            self.fields[field].widget.attrs["class"] = "field"
+        self.fields["text"].help_text = f"At most {self.most} characters."
+
+    def clean_text(self) -> str:
+        text = " ".join(self.cleaned_data["text"].split())
+        if len(text) > self.most:
+            raise forms.ValidationError(f"{len(text)} characters; a line has at most {self.most}.")
+        if MASKED in text or mask(text) != text:
+            raise forms.ValidationError("A credential does not belong into a memory. Change such a line in the file.")
+        return text
+
+
+class TextForm(forms.Form):
+    """The whole text of a file, credentials masked; `sha256` is that of the bytes that the person read."""
+
+    text = forms.CharField(
+        label="The file’s text",
+        strip=False,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 30, "spellcheck": "false", "class": "field mono"}),
+    )
+    sha256 = forms.CharField(max_length=64, required=False, widget=forms.HiddenInput)
+
 
 SEES = ("memories.view_project", "memories.view_memory")
 CHANGE = "memories.change_memory"
@@ -57,9 +99,7 @@ def _address(file: AgentFile) -> str:
     return reverse("agent_file", args=[file.project.slug, file.agent])
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     """Show a file as it was at its last sync. Nothing is read from the disk.
 
@@ -145,31 +185,36 @@ def _joins(rows: Sequence[AgentFileEntry]) -> list[Join]:
     return joins([line for line in map(Line.of, told) if line is not None])
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
-def answer(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+def file_action(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Make a view of a file an action; what a verb refuses is said on the page of the file."""
+
+    @action((*SEES, CHANGE))
+    @wraps(view)
+    def run(request: HttpRequest, slug: str, agent: str, **given: Any) -> HttpResponse:
+        file = _file(slug, agent)
+        try:
+            return view(request, file, **given)
+        except MemoriesError as error:
+            return _back(request, file, in_words(error), level=messages.ERROR)
+
+    return run
+
+
+@file_action
+def answer(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Answer a conflict, then bring the file in step."""
-    file = _file(slug, agent)
     row = get_object_or_404(AgentFileConflict, pk=pk, file=file)
     choice = request.POST.get("answer", "")
-    try:
-        done = conflicts.answer(row, choice, by=actor(request))
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
-    undo = reverse("agent-file-undo", args=[slug, agent, pk]) if conflicts.can_be_undone(done) else ""
+    done = conflicts.answer(row, choice, by=actor(request))
+    undo = reverse("agent-file-undo", args=[file.project.slug, file.agent, pk]) if conflicts.can_be_undone(done) else ""
     return _synced(request, file, ANSWERED[choice], undo=undo)
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
-def undo(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+@file_action
+def undo(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Take back the answer to a conflict, so that it is open again."""
-    file = _file(slug, agent)
     row = get_object_or_404(AgentFileConflict, pk=pk, file=file)
-    try:
-        take_back(row, by=actor(request))
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
+    take_back(row, by=actor(request))
     return _synced(request, file, "The conflict is open again.")
 
 
@@ -197,11 +242,9 @@ def _problem(file: AgentFile, done: Synced) -> str:
     return done.problem
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
-def switch(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+@file_action
+def switch(request: HttpRequest, file: AgentFile) -> HttpResponse:
     """Switch the file on or off, with the reason."""
-    file = _file(slug, agent)
     on = request.POST.get("on") == "1"
     reason = " ".join(request.POST.get("reason", "").split())[:200]
     changed = tidy.switch(file.project, file.agent, on, by=actor(request), reason=reason)
@@ -213,11 +256,9 @@ def switch(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     return _synced(request, file, "The file is on.")
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
-def add(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+@file_action
+def add(request: HttpRequest, file: AgentFile) -> HttpResponse:
     """Add a line as the word of the person who typed it."""
-    file = _file(slug, agent)
     form = LineForm(file, request.POST, name="add")
     if not form.is_valid():
         return _page(request, file, added=form, status=422)
@@ -231,11 +272,9 @@ def add(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     return _synced(request, file, "The line is added.", of=made.memory_id)
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
-def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+@file_action
+def edit(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Change the text or the type of a line, unless somebody changed it since it was read."""
-    file = _file(slug, agent)
     line = _line(file, pk)
     if line is None:
         return _back(request, file, "This line is not in the file any more.", level=messages.ERROR)
@@ -262,11 +301,9 @@ def edit(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
     return _synced(request, file, "The line is changed.", undo=reverse("memory-undo", args=[pk, change.pk]), of=pk)
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
-def text(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
+@file_action
+def text(request: HttpRequest, file: AgentFile) -> HttpResponse:
     """Save the whole text of the file, unless it was changed since it was read; what was typed stays in the field."""
-    file = _file(slug, agent)
     form = TextForm(request.POST, auto_id="whole-%s")
     if not file.enabled:
         form.add_error("text", "The file is off: it is not written until it is on again.")
@@ -289,45 +326,34 @@ VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str, str]] = {
 """What a line can do, the reason that is noted, and what is said then."""
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
-def act(request: HttpRequest, slug: str, agent: str, pk: int, verb: str) -> HttpResponse:
+@file_action
+def act(request: HttpRequest, file: AgentFile, pk: int, verb: str) -> HttpResponse:
     """Remove a line, or approve one that is held."""
-    file = _file(slug, agent)
     if verb not in VERBS or _line(file, pk) is None:
         raise Http404("There is no such line.")
     run, reason, said = VERBS[verb]
     if verb == "approve":  # only what the person read
         run = partial(verbs.approve, expected_text=request.POST.get("text", ""))
-    try:
-        change = run(pk, by=actor(request), reason=reason)
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
+    change = run(pk, by=actor(request), reason=reason)
     undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     return _synced(request, file, said, undo=undo)
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
-def join(request: HttpRequest, slug: str, agent: str, pk: int) -> HttpResponse:
+@file_action
+def join(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Carry out the suggestion to join lines into that of memory `pk`, if it is still what the person read."""
-    file = _file(slug, agent)
     others = request.POST.getlist("other")
     rows, left = _entries(file)
     wanted = next((one for one in _joins([*rows, *left]) if one.target.memory_id == pk), None)
     if wanted is None or [str(line.memory_id) for line in wanted.others] != others:
         return _back(request, file, "This suggestion has changed. Read the page again.", level=messages.ERROR)
-    try:
-        change = tidy.join(wanted, by=actor(request))
-    except MemoriesError as error:
-        return _back(request, file, in_words(error), level=messages.ERROR)
+    change = tidy.join(wanted, by=actor(request))
     return _synced(
         request, file, "The lines are joined.", undo=reverse("memories-undo", args=[change.pk]) if change else ""
     )
 
 
-@require_POST
-@permission_required((*SEES, "memories.add_memory"), raise_exception=True)
+@action((*SEES, "memories.add_memory"))
 def accept(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Make a memory of the project of what several agents know, by the best of their lines."""
     project = get_object_or_404(Project, slug=slug)

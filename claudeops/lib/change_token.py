@@ -96,16 +96,3 @@ def changes_of(
             new.append((row, behind))
         behind = key
     return Changes(changed, new, [key for key in known if key not in present])
-
-
-def hold_new(
-    seen: ChangeToken,
-    state: str,
-    changes: Changes[Row],
-    key_of: Callable[[Row], str],
-    mark_of: Callable[[Row], str] = lambda row: "",
-) -> tuple[Changes[Row], ChangeToken]:
-    """Return the changes without their new rows, and the token of a page of this state that does not show those."""
-    rows = {key: mark for key, mark in seen.rows.items() if key not in changes.gone}
-    rows |= {key_of(row): mark_of(row) for row in changes.changed}
-    return Changes(changes.changed, [], changes.gone), ChangeToken(state, rows=rows)

@@ -1,87 +1,37 @@
-"""The list of a project's memories: what it declares, its rows with their uses, and which match its filters."""
+"""The list of a project's memories: what it declares, and its rows with their uses."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http.response import StreamingHttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
 from claudeops.lib.charts.sparkline import Sparkline, sparkline
-from claudeops.lib.list_page import keyset
-from claudeops.lib.list_page.bar import View
-from claudeops.lib.list_page.columns import Column
-from claudeops.lib.list_page.export import MOST
-from claudeops.lib.list_page.keyset import Page, Sort
-from claudeops.lib.list_page.page import Action, ListPage
+from claudeops.lib.list_view.columns import Action, BuiltIn, Column
 from claudeops.projects.figures import USED_WEEKS, WEEK, week_edges
-from memories.lifecycle.bulk import BULK_ACTIONS
+from memories.lifecycle.bulk import BULK_ACTIONS, EXTENDED_DAYS
 from memories.models import Memory, Project
 from memories.queries import list as listing
 from memories.queries.filters import MemoryFilterSet
 from memories.taxonomy import PROJECT
+from memories.web.memories import CHANGE, MemoryList
 from sessions_app.queries.of_projects import Uses, uses_of
 
-CHANGE = "memories.change_memory"
 ACTIONS = {"approve": "a", "renew": "", "extend": "", "deactivate": "d"}
 """The bulk actions of this list, and their keys."""
-SHOWN = (*listing.LISTED, "tags", "approved_at")
 
 
 class ProjectMemoryFilterSet(MemoryFilterSet):
     """The filters of the memories list that say something within one project."""
 
     project = agent = session = tier = verdict = exposure = active = None  # type: ignore[assignment]
-
-
-def page_for(project: Project) -> ListPage:
-    """Declare the list of one project. Its views count what an index of the project's memories counts."""
-    return ListPage(
-        ProjectMemoryFilterSet,
-        lambda: Memory.objects.filter(project=project),
-        views=(
-            View("All", "", counted=False),
-            View("Active", "status=active", counted=False),
-            View("Expires within 14 days", "fades=%3C14d"),
-            View("Waiting", "status=waiting", counted=False),
-            View("Inactive", "status=inactive", counted=False),
-        ),
-        example="category:warning fades:<14d, or words",
-        shown=("category", "status", "fades", "source"),
-        name="project",
-        permission="memories.view_memory",
-        columns=(
-            Column("status", "Status", listing.status_of, fixed=True, bare=True),
-            Column("text", "Text", lambda memory: memory.observation, fixed=True),
-            Column("category", "Type", lambda memory: memory.category),
-            Column("tags", "Tags", lambda memory: ", ".join(map(str, memory.tags))),
-            Column("fades", "Expires", lambda memory: memory.expires_at, sort="fades", rising=True),
-            Column("told", "Told", lambda memory: memory.told_count, number=True),
-            Column("used", "Used, by week", lambda memory: None, number=True),
-            Column("helped", "Helped", lambda memory: None, number=True),
-        ),
-        sorts={key: listing.SORTS[key] for key in ("fades", "-fades")},
-        first="fades",
-        actions=tuple(Action(name, BULK_ACTIONS[name].label, CHANGE, key=key) for name, key in ACTIONS.items()),
-    )
-
-
-SUGGESTED = (
-    *("fades:<7d", "fades:<14d", "fades:<30d", "status:active", "status:waiting", "status:inactive"),
-    *(f"category:{name}" for name in PROJECT.categories),
-)
-
-
-def matching(request: HttpRequest, page: ListPage) -> tuple[MemoryFilterSet, QuerySet[Memory]]:
-    """Return the filters and all matches; none when the filters are invalid."""
-    filters = ProjectMemoryFilterSet(request.GET, queryset=page.rows())
-    readable = filters.is_valid() and not page.errors(request)
-    return filters, filters.qs.order_by() if readable else Memory.objects.none()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,40 +65,71 @@ def _line(uses: Uses, edges: Sequence[datetime]) -> Sparkline | None:
     return sparkline(points, edges[0], edges[-1] - WEEK, said=said)
 
 
-def _rows(rows: QuerySet[Memory], sort: Sort, size: int, **places: Any) -> Page[Memory]:
-    return keyset.page_of(rows.select_related("project").only(*SHOWN), sort, size, **places)
+class ProjectMemories(MemoryList, has_address=False):
+    """The list of one `project`; it has no poll, and nobody keeps columns or views of it.
 
+    Its views count what an index of the project's memories counts.
+    """
 
-def list_context(request: HttpRequest, project: Project, page: ListPage) -> dict[str, Any]:
-    """Return the variables of `projects/_memories.html`."""
-    sort, after, before = page.place(request)
-    chosen = page.chosen(request)
-    filters, rows = matching(request, page)
-    found = listing.matching_of(rows, narrowed=True)
-    shown = _rows(found.rows, sort, chosen.size, after=after, before=before)
-    draw_uses(shown.rows, timezone.now())
-    drawn = page.context(request, filters, SUGGESTED, chosen=chosen)
-    count = found.count
-    return {
-        **drawn,
-        **page.list_context(request, sort, chosen),
-        "may_save": False,
-        "column_choices": (),
-        "saved_views": (),
-        "export_most": f"{MOST:,}",
-        "filters": filters,
-        "page": shown,
-        "count": f"{listing.CAP:,}+" if count > listing.CAP else f"{count:,}",
-        "total": "" if count > listing.CAP else count,
-        "one": count == 1,
-        "on_page": len(shown.rows),
-        "bulk_url": reverse("project-bulk", args=[project.slug]),
-    }
+    project: Project | None = None
+    name, template, row_template = "project-memories", "projects/_memories.html", "projects/_memory_row.html"
+    filterset = ProjectMemoryFilterSet
+    fields = ("category", "status", "fades", "source")
+    example = "category:warning fades:<14d, or words"
+    built_in = (
+        BuiltIn("All", "", counted=False),
+        BuiltIn("Active", "status=active", counted=False),
+        BuiltIn("Expires within 14 days", "fades=%3C14d"),
+        BuiltIn("Waiting", "status=waiting", counted=False),
+        BuiltIn("Inactive", "status=inactive", counted=False),
+    )
+    columns = (
+        Column("status", "Status", listing.status_of, fixed=True, bare=True),
+        Column("text", "Text", lambda memory: memory.observation, fixed=True),
+        Column("category", "Type", lambda memory: memory.category),
+        Column("tags", "Tags", lambda memory: ", ".join(map(str, memory.tags))),
+        Column("fades", "Expires", lambda memory: memory.expires_at, sort="fades", rising=True),
+        Column("told", "Told", lambda memory: memory.told_count, number=True),
+        Column("used", "Used, by week", lambda memory: None, number=True),
+        Column("helped", "Helped", lambda memory: None, number=True),
+    )
+    sorts, first = {key: listing.SORTS[key] for key in ("fades", "-fades")}, "fades"
+    actions = tuple(Action(name, BULK_ACTIONS[name].label, CHANGE, key=key) for name, key in ACTIONS.items())
+    row_acts = (CHANGE,)
+    is_kept = polled = False
 
+    @property
+    def address(self) -> str:
+        assert self.project is not None  # noqa: S101
+        return self.with_query(reverse("project", args=[self.project.slug]))
 
-def exported(request: HttpRequest, page: ListPage) -> Any:
-    """Return the file of all that match, in the list's order, with its columns."""
-    sort, _, _ = page.place(request)
-    _, rows = matching(request, page)
-    shown = page.chosen(request).shown - {"helped", "used"}
-    return page.export(request.GET["format"], shown, keyset.ordered(rows.select_related("project").only(*SHOWN), sort))
+    def bulk_url(self) -> str:
+        assert self.project is not None  # noqa: S101
+        return reverse("project-bulk", args=[self.project.slug])
+
+    def all_rows(self) -> QuerySet[Memory]:
+        return Memory.objects.filter(project=self.project)
+
+    def listed(self, rows: QuerySet[Memory]) -> QuerySet[Memory]:
+        return rows.select_related("project").only(*listing.LISTED, "tags", "approved_at")
+
+    @cached_property
+    def few(self) -> list[int] | None:
+        return listing.few_of(self.matches)
+
+    def drawn(self, rows: Sequence[Memory]) -> Sequence[Memory]:
+        draw_uses(rows, timezone.now())
+        return rows
+
+    def suggested(self) -> tuple[str, ...]:
+        return (
+            *("fades:<7d", "fades:<14d", "fades:<30d", "status:active", "status:waiting", "status:inactive"),
+            *(f"category:{name}" for name in PROJECT.categories),
+        )
+
+    def extra(self) -> dict[str, Any]:
+        return {"extended_days": EXTENDED_DAYS}
+
+    def exported(self) -> StreamingHttpResponse:
+        self.shown -= {"used", "helped"}
+        return super().exported()

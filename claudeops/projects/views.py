@@ -15,16 +15,15 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from claudeops.agent_files.figures import files_of
+from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page
 from claudeops.lib.detail_page import Tab, Tabs, tabs_of
-from claudeops.lib.list_page.export import FORMATS
+from claudeops.lib.list_view.selection import UnreadableSelection
 from claudeops.lib.masked import masked_note
 from claudeops.projects import figures
 from claudeops.projects.forms import AddForm, EndForm, NewForm, SettingsForm
-from claudeops.projects.memories import ACTIONS, CHANGE, draw_uses, exported, list_context, matching, page_for
+from claudeops.projects.memories import ACTIONS, ProjectMemories, draw_uses
 from memories import store
 from memories.capture.statement import Provenance
 from memories.errors import InvalidProject, MemoriesError
@@ -34,9 +33,9 @@ from memories.lifecycle.bulk import BULK_ACTIONS, EXTENDED_DAYS
 from memories.lifecycle.projects import add_project, set_project
 from memories.models import AgentFile, Memory, MemoryChange, Project, Source
 from memories.taxonomy import PROJECT
-from memories.web.answers import actor, by_htmx, fragment, in_words, moved
-from memories.web.bulk import UNREADABLE, confirm_and_run
+from memories.web.bulk import run_on_list
 from memories.web.forms import SelectionForm
+from memories.web.memories import CHANGE
 from sessions_app.models import Agent, Event, Session
 from sessions_app.queries.usual import last_runs
 from sessions_app.web.strips import strip_of
@@ -48,9 +47,7 @@ EVENTS_OF = 100
 """The tab Events has those of so many of the project's last sessions."""
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES, "POST")
 def projects(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _add_project(request)
@@ -76,15 +73,13 @@ def _add_project(request: HttpRequest) -> HttpResponse:
     return _projects(request, form, status=422)
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def project(request: HttpRequest, slug: str) -> HttpResponseBase:
     found = get_object_or_404(Project, slug=slug)
-    page = page_for(found)
-    if request.GET.get("format") in FORMATS:
-        return exported(request, page)
-    return page.redirect(request) or _project(request, found, AddForm())
+    page = ProjectMemories.of(request, project=found)
+    if page.is_export:
+        return page.exported()
+    return page.redirected() or _project(request, found, AddForm())
 
 
 def _project(request: HttpRequest, found: Project, form: AddForm, *, status: int = 200) -> HttpResponse:
@@ -92,9 +87,8 @@ def _project(request: HttpRequest, found: Project, form: AddForm, *, status: int
     tabs = _tabs(request, shown)
     context: dict[str, Any] = {"project": shown, "tabs": tabs, "form": form}
     if tabs.shown == "memories":
-        context |= list_context(request, found, page_for(found))
+        context |= ProjectMemories.of(request, project=found).context()
         context["charts"] = figures.of_project(found, timezone.now(), shown.memory_count)
-        context["extended_days"] = EXTENDED_DAYS
     else:
         context |= TABS[tabs.shown](found)
         if tabs.shown == "files" and request.GET.get("shared"):
@@ -155,9 +149,7 @@ TABS: Mapping[str, Callable[[Project], dict[str, Any]]] = {
 }
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required((*SEES, "memories.change_project"), raise_exception=True)
+@page((*SEES, "memories.change_project"), "POST")
 def settings(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the settings of a project, or store them."""
     found = get_object_or_404(Project, slug=slug)
@@ -174,9 +166,7 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "projects/settings.html", {"slug": slug, "form": form}, status=status)
 
 
-@require_POST
-@never_cache
-@permission_required((*SEES, "memories.add_memory"), raise_exception=True)
+@action((*SEES, "memories.add_memory"))
 def add(request: HttpRequest, slug: str) -> HttpResponse:
     """Add a memory to the project."""
     found = get_object_or_404(Project, slug=slug)
@@ -208,8 +198,7 @@ VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str]] = {
 """What a row does, and what is said of it then."""
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def act(request: HttpRequest, slug: str, pk: int, verb: str) -> HttpResponse:
     """Do one of VERBS to a memory of the project.
 
@@ -236,9 +225,9 @@ def act(request: HttpRequest, slug: str, pk: int, verb: str) -> HttpResponse:
         return moved(request, _back(request, slug), said, undo=undo)
     memory.refresh_from_db()
     draw_uses([memory], timezone.now())
-    page = page_for(found)
-    context = {"memory": memory, "project": found, "extended_days": EXTENDED_DAYS, "row_drawn_at": timezone.now()}
-    context["shown"] = dict.fromkeys(page.chosen(request).shown, True)
+    page = ProjectMemories.of(request, project=found)
+    context = {"row": memory, "project": found, "row_drawn_at": timezone.now(), **page.extra()}
+    context["shown"] = dict.fromkeys(page.shown, True)
     return fragment(request, "projects/_memory_row.html", context, said=said, undo=undo)
 
 
@@ -249,32 +238,16 @@ def _back(request: HttpRequest, slug: str) -> str:
     return back if back.partition("?")[0] == page else page
 
 
-@require_POST
-@permission_required((*SEES, CHANGE), raise_exception=True)
+@action((*SEES, CHANGE))
 def bulk(request: HttpRequest, slug: str) -> HttpResponseBase:
     """Run an action on the selected memories of the project, or on all that match the list's filters."""
-    found = get_object_or_404(Project, slug=slug)
-    page = page_for(found)
-    query = page.query_of(request)
-    back, here = (
-        address + (f"?{query}" if query else "")
-        for address in (reverse("project", args=[slug]), reverse("project-bulk", args=[slug]))
-    )
-    rows: Any
+    page = ProjectMemories.of(request, project=get_object_or_404(Project, slug=slug))
     form = SelectionForm(request.POST)
-    if not form.is_valid():
-        return moved(request, back, UNREADABLE, level=messages.ERROR)
+    try:
+        rows, ids = page.selected(form)
+    except UnreadableSelection as error:
+        return moved(request, page.address, str(error), level=messages.ERROR)
     name = form.cleaned_data["action"]
     if name not in ACTIONS:
         raise PermissionDenied("This list has no such action.")
-    if form.cleaned_data["all_matching"]:
-        filters, matches = matching(request, page)
-        if not filters.is_valid():
-            return moved(
-                request, back, "The list's filters could not be read. Nothing was changed.", level=messages.ERROR
-            )
-        ids, rows = None, matches
-    else:
-        ids = form.chosen()
-        rows = Memory.objects.filter(project=found, pk__in=ids)
-    return confirm_and_run(request, BULK_ACTIONS[name], rows, ids, back=back, post_url=here)
+    return run_on_list(request, page, form, BULK_ACTIONS[name], rows, ids)

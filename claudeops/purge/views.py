@@ -9,26 +9,23 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.core.paginator import Paginator
 from django.db.models import Count, Max, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_q.tasks import async_task
 
+from claudeops.lib.answers import action, actor, moved, page
 from claudeops.lib.detail_page import Band, Figure
-from claudeops.lib.list_page.selection import BIGGEST_ID, Selection
+from claudeops.lib.list_view.selection import BIGGEST_ID, Selection
 from claudeops.purge import run
 from claudeops.purge.choice import Choice, Chosen, PurgeError, choose
 from claudeops.purge.describe import EXAMPLES, notes, places_of, texts_of
 from memories.errors import MemoriesError
 from memories.lifecycle import forgotten
 from memories.models import ForgottenText
-from memories.web.answers import actor, moved
-from memories.web.memories import matching
+from memories.web.memories import MemoryList
 from sessions_app.models import Purge, PurgeState
 from sessions_app.queue.tasks import DEFAULT
 
@@ -89,9 +86,7 @@ class ConfirmForm(forms.Form):
         return number
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(PERMISSION, raise_exception=True)
+@page(PERMISSION, "POST")
 def purges(request: HttpRequest) -> HttpResponse:
     """List the purges; POST plans one, for the filters of the form or a selection of memories."""
     is_asked = request.method == "POST"
@@ -105,13 +100,13 @@ def purges(request: HttpRequest) -> HttpResponse:
             async_task("claudeops.tasks.count_purge", planned.pk, cluster=DEFAULT, timeout=TIMEOUT)
             return moved(request, reverse("purge", args=[planned.pk]), "Nothing is removed yet.", level=messages.INFO)
     rows = Purge.objects.defer("work").order_by("-created_at", "-id")
-    page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
-    return render(request, "purges/list.html", {"form": form, "page": page}, status=422 if is_asked else 200)
+    rows_of_page = Paginator(rows, PAGE).get_page(request.GET.get("page"))
+    return render(request, "purges/list.html", {"form": form, "page": rows_of_page}, status=422 if is_asked else 200)
 
 
 def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Choice:
     if selection.cleaned_data["all_matching"]:
-        ids = list(matching(request)[1].order_by("pk").values_list("pk", flat=True)[: MOST + 1])
+        ids = list(MemoryList.of(request).matches.order_by("pk").values_list("pk", flat=True)[: MOST + 1])
     else:
         ids = selection.chosen()
     if len(ids) > MOST:
@@ -119,9 +114,7 @@ def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Cho
     return Choice(ids=tuple(sorted(set(ids)))) if ids else form.choice()
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required(PERMISSION, raise_exception=True)
+@page(PERMISSION, "POST")
 def purge(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what would be removed, or the receipt; POST with the number of memories carries it out."""
     found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
@@ -138,9 +131,7 @@ def purge(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "purges/purge.html", _context(found, form), status=422 if is_asked else 200)
 
 
-@require_safe
-@never_cache
-@permission_required(PERMISSION, raise_exception=True)
+@page(PERMISSION)
 def live(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer the poll of a purge: 204 while it is as `seen`."""
     found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
@@ -149,8 +140,7 @@ def live(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "purges/_changed.html", _context(found, ConfirmForm(found)))
 
 
-@require_POST
-@permission_required(PERMISSION, raise_exception=True)
+@action(PERMISSION)
 def drop(request: HttpRequest, pk: int) -> HttpResponse:
     """Forget a plan that nobody confirmed."""
     if run.drop(pk):
@@ -158,8 +148,7 @@ def drop(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, reverse("purge", args=[pk]), f"Purge {pk} is planned no more.", level=messages.WARNING)
 
 
-@require_POST
-@permission_required(PERMISSION, raise_exception=True)
+@action(PERMISSION)
 def allow(request: HttpRequest, pk: int) -> HttpResponse:
     """Let a text of a purge be stored again; without one all of them."""
     text = request.POST.get("text", "").strip()

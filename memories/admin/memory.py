@@ -23,6 +23,8 @@ from django.utils.safestring import SafeString
 from django.views.decorators.http import require_POST
 
 from claudeops.lib.admin_lists import ListAdmin, age_filter, value_filter
+from claudeops.lib.answers import actor, moved
+from claudeops.lib.list_view.selection import UNREADABLE
 from claudeops.lib.masked import masked_note
 from claudeops.lib.time_field import TimeField
 from memories import store
@@ -35,8 +37,7 @@ from memories.models.memory import MemoryQuerySet
 from memories.queries.filters import STATUSES, with_status
 from memories.taxonomy import GENERAL, TAXONOMIES
 from memories.templatetags.claudeops import memory_link, session_link, shortened
-from memories.web.answers import actor, moved
-from memories.web.bulk import UNREADABLE, confirm_and_run
+from memories.web.bulk import confirm_and_run
 from memories.web.forms import SelectionForm, StatementForm, categories, checked, window_field
 
 EDITABLE = ("observation", "service", "category", "confidence", "tags", "persistent", "expires_at", "surface")
@@ -286,7 +287,7 @@ class MemoryAdmin(ListAdmin):
             return moved(request, reverse(LIST), text, level=messages.ERROR)
         post_url = _with_query(request, reverse("admin:memories_memory_bulk", args=[action.name]))
         back = _back(request, action)
-        return confirm_and_run(request, action, rows, ids, back=back, post_url=post_url, undoable=False)
+        return confirm_and_run(request, form, action, rows, ids, back=back, post_url=post_url)
 
     def _listed(self, request: HttpRequest) -> QuerySet[Memory]:
         listed = self.get_changelist_instance(request).get_queryset(request)

@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 
 from claudeops.lib.api_errors import Refused, check_names, narrowed
+from claudeops.lib.list_view import keyset
+from claudeops.lib.list_view.columns import SIZE
 from memories import store
 from memories.access import (
     access_in,
@@ -47,7 +49,7 @@ def memories(request: HttpRequest) -> dict[str, Any]:
     check_names(request, [*MemoryFilterSet.base_filters, *PLACE])
     rows = narrowed(MemoryFilterSet(request.GET, queryset=visible_memories(access_in(request))))
     sort, after = _place(request)
-    page = listing.page_of(rows.order_by(), sort, after=after)
+    page = keyset.page_of(listing.listed(rows.order_by()), sort, SIZE, after=after)
     whole = {
         row.pk: row for row in Memory.objects.filter(pk__in=[row.pk for row in page.rows]).select_related("project")
     }
@@ -171,13 +173,13 @@ def remove(request: HttpRequest, memory_id: str) -> Status:
     return Status(204, None)
 
 
-def _place(request: HttpRequest) -> tuple[listing.Sort, listing.Place | None]:
+def _place(request: HttpRequest) -> tuple[keyset.Sort, keyset.Place | None]:
     key, after = request.GET.get("sort") or listing.FIRST, request.GET.get("after", "")
     if key not in listing.SORTS:
         allowed = f"Allowed are: {', '.join(listing.SORTS)}."
         raise Refused(422, "invalid_sort", f"sort is {key!r}.", allowed, field="sort")
     try:
-        return listing.SORTS[key], listing.read_place(listing.SORTS[key], after) if after else None
+        return listing.SORTS[key], keyset.read_place(listing.SORTS[key], after) if after else None
     except ValueError:
         said = f"after is {after!r}."
         raise Refused(422, "invalid_place", said, "Send the value of `next` unchanged.", field="after") from None

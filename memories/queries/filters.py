@@ -12,8 +12,7 @@ from django.db.models.functions import Collate
 from django.db.models.lookups import IContains
 from django.utils import timezone
 
-from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
-from claudeops.lib.list_page.period_filter import PeriodFilter
+from claudeops.lib.list_view.filters import Comparison, ComparisonFilter, PeriodFilter
 from claudeops.lib.time_field import TimeFilter
 from memories.access import Access
 from memories.capture.fields import agent_id

@@ -1,38 +1,20 @@
-"""The list of memories: orders that an index serves, and keyset pages. Reads only; knows no request."""
+"""The list of memories: its columns, and orders that an index serves. Reads only; knows no request."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from django.db.models import Case, ExpressionWrapper, F, FloatField, QuerySet, Value, When
 from django.db.models.functions import Least, Length, Replace
 
-from claudeops.lib.list_page import keyset
-from claudeops.lib.list_page.keyset import (
-    Page,
-    Place,
-    Sort,
-    beyond,
-    both,
-    moment,
-    number_to,
-    place_of,
-    read_place,
-    whole_to,
-)
+from claudeops.lib import times
+from claudeops.lib.list_view.keyset import Sort, both, number_to, whole_to
 from memories.models import Exposure, Memory, MemoryChange, Verdict, highest
 from memories.models.fades import FADES_AT, NEVER
 from memories.models.memory import SERVICE_TEXT
 
-__all__ = ["Page", "Place", "Sort", "beyond", "place_of", "read_place"]
-
-SIZE = 50
 FEW = 500
 """Up to this many matches are found by one scan and sorted; more are found sooner by walking the order's index."""
-
-CAP = 10_000
-"""Matches are counted up to here; above, the list shows "10,000+"."""
 
 COLUMNS = (
     *("id", "service", "category", "observation", "confidence", "active", "inactive_reason", "verdict"),
@@ -57,15 +39,12 @@ the confidence times how often it was found and said again. No index serves it: 
 
 
 SORTS = {
-    sort.key: sort
-    for sort in (
-        *both("updated", "confirmed", F("updated_at"), "updated_at", moment),
-        *both("confidence", "confidence", F("confidence"), "confidence", number_to(1)),
-        *both("service", "service", SERVICE_TEXT, "service"),
-        *both("fades", "fades", FADES_AT, "fades_at", whole_to(NEVER), computed=True),
-        *both("told", "told", F("told_count"), "told_count", whole_to(2**31 - 1)),
-        Sort("-risk", "risk", RISK, "risk", True, number_to(1000), computed=True),
-    )
+    **both("updated", "confirmed", F("updated_at"), "updated_at", times.parse),
+    **both("confidence", "confidence", F("confidence"), "confidence", number_to(1)),
+    **both("service", "service", SERVICE_TEXT, "service"),
+    **both("fades", "fades", FADES_AT, "fades_at", whole_to(NEVER), computed=True),
+    **both("told", "told", F("told_count"), "told_count", whole_to(2**31 - 1)),
+    "-risk": Sort("-risk", "risk", RISK, "risk", True, number_to(1000), computed=True),
 }
 FIRST = "-updated"
 
@@ -88,33 +67,15 @@ def why_of(memory: Memory) -> str:
     return (memory.provisional or "not confirmed yet") if memory.unconfirmed else ""
 
 
-def ordered(rows: QuerySet[Memory], sort: Sort, *, backwards: bool = False) -> QuerySet[Memory]:
-    return keyset.ordered(rows.select_related("project").only(*LISTED), sort, backwards=backwards)
+def listed(rows: QuerySet[Memory]) -> QuerySet[Memory]:
+    """Limit `rows` to what the list shows of them."""
+    return rows.select_related("project").only(*LISTED)
 
 
-def page_of(
-    rows: QuerySet[Memory], sort: Sort, *, size: int = SIZE, after: Place | None = None, before: Place | None = None
-) -> Page[Memory]:
-    """Return `size` of `rows` with the list's columns: those after a place, just before one, or the first ones."""
-    return keyset.page_of(rows.select_related("project").only(*LISTED), sort, size, after=after, before=before)
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """All matches and their number, counted up to CAP + 1."""
-
-    rows: QuerySet[Memory]
-    count: int
-
-
-def matching_of(rows: QuerySet[Memory], *, narrowed: bool) -> Matching:
-    """Count `rows` up to CAP + 1; few `narrowed` ones are selected by id, so that the table is scanned once."""
-    rows = rows.order_by()
-    if narrowed:
-        few = list(rows.values_list("pk", flat=True)[: FEW + 1])
-        if len(few) <= FEW:
-            return Matching(Memory.objects.filter(pk__in=few), len(few))
-    return Matching(rows, rows[: CAP + 1].count())
+def few_of(rows: QuerySet[Memory]) -> list[int] | None:
+    """Return the ids of all of the `rows`; None when there are more than FEW. One query."""
+    few = list(rows.order_by().values_list("pk", flat=True)[: FEW + 1])
+    return few if len(few) <= FEW else None
 
 
 def latest_change() -> int:

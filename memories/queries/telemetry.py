@@ -13,7 +13,7 @@ from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from claudeops.lib import hour_counts
-from claudeops.lib.list_page.period_filter import PeriodFilter
+from claudeops.lib.list_view.filters import PeriodFilter
 from memories.models import RecordLevel, TelemetryCount, TelemetryRecord
 
 SEARCHED = 5_000

@@ -12,7 +12,7 @@ from django.db.models.functions import Substr
 
 from claudeops.lib.capped import CappedCount
 from claudeops.lib.change_token import hash_of
-from claudeops.lib.list_page.period_filter import PeriodFilter
+from claudeops.lib.list_view.filters import PeriodFilter
 from memories.models import (
     ArrivedBy,
     Exposure,
@@ -167,6 +167,12 @@ class PartContents:
     part: TranscriptPart
     stages: list[Stage] = field(default_factory=list)
     segments: list[SegmentFacts] = field(default_factory=list)
+
+    @property
+    def removed(self) -> list[tuple[str, int]]:
+        """Return what was taken out before the model saw it, by reason, the most first."""
+        removed = self.part.removed if isinstance(self.part.removed, dict) else {}
+        return sorted(removed.items(), key=lambda pair: (-pair[1], pair[0]))
 
     @property
     def current(self) -> Stage | None:

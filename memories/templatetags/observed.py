@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from django import template
 
 from memories.models import Segment, Transcript
-from memories.queries.transcripts import segments_of, with_numbers
-from memories.web.transcript_page import Row, SegmentView, segment_views
+from memories.queries.transcripts import SegmentFacts, segments_of, with_numbers
+from memories.web.transcripts import draw_facts, draw_row
 
 register = template.Library()
 
@@ -20,8 +20,8 @@ FACTS = 200
 class Observed:
     """The transcripts of a session and their segments; `cut`: facts beyond FACTS are left out."""
 
-    transcripts: list[Row]
-    segments: tuple[SegmentView, ...]
+    transcripts: list[Transcript]
+    segments: list[SegmentFacts]
     cut: bool
 
 
@@ -30,4 +30,4 @@ def observed_session(pk: int) -> Observed:
     """Return what was observed of a session. Three queries."""
     found = segments_of(Segment.objects.filter(transcript__session=pk), FACTS)
     rows = with_numbers(Transcript.objects.filter(session=pk)).order_by("pk")
-    return Observed([Row.of(row) for row in rows], segment_views(found.segments), found.cut)
+    return Observed([draw_row(row) for row in rows], draw_facts(found.segments), found.cut)

@@ -1,4 +1,4 @@
-"""`/memories/bulk`: bulk actions on the selected memories, or on all that match the list's filters.
+"""`/memories/bulk`: bulk actions on the selected memories, or on all that match the list's filters, and their undo.
 
 A page confirms actions that need values, cannot be undone or are about all matching memories.
 """
@@ -6,6 +6,7 @@ A page confirms actions that need values, cannot be undone or are about all matc
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
@@ -13,61 +14,52 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
+from claudeops.lib.answers import action, actor, answer, in_words, moved
 from claudeops.lib.form_method import FIELD
-from claudeops.lib.list_page.selection import IdRangesField
+from claudeops.lib.list_view.selection import IdRangesField, UnreadableSelection
+from claudeops.lib.list_view.view import ListView
 from claudeops.lib.masked import masked_note
+from memories import desk
 from memories.capture.statement import Provenance
 from memories.errors import MemoriesError
 from memories.exchange.import_export import export_lines
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
 from memories.lifecycle.merge import check_mergeable
+from memories.lifecycle.undo import restore
 from memories.models import Memory
-from memories.web.answers import actor, by_htmx, in_words, moved, toast
 from memories.web.forms import AnswersForm, SelectionForm
-from memories.web.memories import matching, query_of
+from memories.web.memories import MemoryList
 
 SAMPLE = 8
 MOST_MERGED = 50
 """Rows that a person can compare, and so merge at once."""
-
-UNREADABLE = "The selection could not be read. Nothing was changed."
 
 
 @require_http_methods(["POST", "DELETE"])
 @permission_required("memories.view_memory", raise_exception=True)
 def bulk(request: HttpRequest) -> HttpResponseBase:
     """POST an `action` with `id`s, `ids` as ranges or `all_matching`=1; DELETE deletes without confirmation."""
-    form = SelectionForm(request.POST)
-    if not form.is_valid():
-        return _back(request, UNREADABLE, messages.ERROR)
+    page, form = MemoryList.of(request), SelectionForm(request.POST)
+    try:
+        rows, ids = page.selected(form)
+    except UnreadableSelection as error:
+        return _back(request, str(error), messages.ERROR)
     name = "delete" if request.method == "DELETE" else form.cleaned_data["action"]
-    if name != "export" and not request.user.has_perm(_permission(name)):
+    needed = "memories.delete_memory" if name == "delete" else "memories.change_memory"
+    if name != "export" and not request.user.has_perm(needed):
         raise PermissionDenied("Your role does not allow this.")
     if not name:
         return _back(request, "No action was chosen. Nothing was changed.", messages.ERROR)
-    if form.cleaned_data["all_matching"]:
-        filters, rows = matching(request)
-        if not filters.is_valid():
-            return _back(request, "The list's filters could not be read. Nothing was changed.", messages.ERROR)
-        ids = None
-    else:
-        ids = form.chosen()
-        rows = Memory.objects.filter(pk__in=ids)
-        if request.method == "DELETE" and (gone := set(ids) - set(rows.values_list("pk", flat=True))):
-            return _back(request, f"There is no memory {min(gone)}. Nothing was changed.", messages.ERROR)
+    if request.method == "DELETE" and ids and (gone := set(ids) - set(rows.values_list("pk", flat=True))):
+        return _back(request, f"There is no memory {min(gone)}. Nothing was changed.", messages.ERROR)
     if name == "export":
         return _export(rows)
-    back, here = (_with_query(request, reverse(page)) for page in ("memories", "memories-bulk"))
-    return confirm_and_run(request, BULK_ACTIONS[name], rows, ids, back=back, post_url=here)
-
-
-def _permission(name: str) -> str:
-    return "memories.delete_memory" if name == "delete" else "memories.change_memory"
+    return run_on_list(request, page, form, BULK_ACTIONS[name], rows, ids)
 
 
 def _export(rows: QuerySet[Memory]) -> StreamingHttpResponse:
@@ -77,24 +69,35 @@ def _export(rows: QuerySet[Memory]) -> StreamingHttpResponse:
     return StreamingHttpResponse(lines, content_type="application/x-ndjson", headers=headers)
 
 
+def run_on_list(
+    request: HttpRequest,
+    page: ListView,
+    form: SelectionForm,
+    action: BulkAction,
+    rows: QuerySet[Memory],
+    ids: Collection[int] | None,
+) -> HttpResponse:
+    """Run `action` on the selected rows of a list and lead back to it, or ask first."""
+    post_url = page.with_query(page.bulk_url())
+    return confirm_and_run(request, form, action, rows, ids, back=page.address, post_url=post_url, page=page)
+
+
 def confirm_and_run(
     request: HttpRequest,
+    form: SelectionForm,
     action: BulkAction,
     rows: QuerySet[Memory],
     ids: Collection[int] | None,
     *,
     back: str,
     post_url: str,
-    undoable: bool = True,
+    page: ListView | None = None,
 ) -> HttpResponse:
     """Run `action` on `rows` and redirect to `back`, or show the confirmation page, which posts to `post_url`.
 
-    `ids` None: all that match, of which only those that existed when the page was drawn (`up_to`) count. `undoable`:
-    the page `back` can offer an undo.
+    `form` is valid. `ids` None: all that match, of which only those that existed when the page was drawn (`up_to`)
+    count. The `page` that it leads back to offers an undo.
     """
-    form = SelectionForm(request.POST)
-    if not form.is_valid():
-        return moved(request, back, UNREADABLE, level=messages.ERROR)
     newest = form.cleaned_data["up_to"] or Memory.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     if ids is None:
         rows = rows.filter(pk__lte=newest)
@@ -122,8 +125,8 @@ def confirm_and_run(
         else:
             level = messages.SUCCESS if result.changed else messages.INFO
             undo_url = ""
-            if result.change and undoable:
-                undo_url = _with_query(request, reverse("memories-undo", args=[result.change]))
+            if result.change and page is not None:
+                undo_url = page.with_query(reverse("memories-undo", args=[result.change]))
             note = masked_note(request.POST.get("observation", ""))
             return moved(request, back, f"{result.message}{note}", level=level, undo=undo_url)
     context = {
@@ -154,35 +157,69 @@ def _unmergeable(sample: list[Memory], count: int) -> str:
     return ""
 
 
-@require_POST
-@permission_required("memories.change_memory", raise_exception=True)
+@action("memories.change_memory")
 def undo(request: HttpRequest, change: int) -> HttpResponse:
     """Undo the action that the change belongs to, a person's; the open list then reloads its rows.
 
     A session's change is refused (409): the memory's page rolls it back alone.
     """
+    back = MemoryList.of(request).address
     try:
-        done = lifecycle.undo(change, by=actor(request))
+        undone = lifecycle.undo(change, by=actor(request))
     except MemoriesError as error:
-        return _answer(request, in_words(error), "error", 409)
-    return _answer(request, done.message, "success" if done.back else "info", 200)
-
-
-def _answer(request: HttpRequest, text: str, level: str, status: int) -> HttpResponse:
-    if not by_htmx(request):
-        return _back(request, text, getattr(messages, level.upper()))
-    response = HttpResponse(toast(request, text, level=level), status=status)
-    response["HX-Trigger"] = "wake"
-    return response
-
-
-def _with_query(request: HttpRequest, address: str) -> str:
-    query = query_of(request)
-    return f"{address}?{query}" if query else address
+        return answer(request, in_words(error), back=back, level=messages.ERROR, status=409)
+    return answer(request, undone.message, back=back, level=messages.SUCCESS if undone.back else messages.INFO)
 
 
 def _back(request: HttpRequest, text: str, level: int) -> HttpResponse:
     """Return to the list with a message; to a DELETE that no form sent, say it as an error."""
     if request.method == "DELETE" and FIELD not in request.POST:
         return HttpResponse(text, status=422, content_type="text/plain; charset=utf-8")
-    return moved(request, _with_query(request, reverse("memories")), text, level=level)
+    return moved(request, MemoryList.of(request).address, text, level=level)
+
+
+MOST_UNDONE = 100
+SAID = 3
+"""Most refusals that are said one by one."""
+
+
+@action(("memories.view_memory", "memories.change_memory"))
+def undo_all(request: HttpRequest) -> HttpResponse:
+    """Undo what each `undo` names, the address of a single undo, the latest first.
+
+    Each is conditional as it is alone: what somebody changed since is left as it is, and the answer says so.
+    """
+    addresses = list(dict.fromkeys(request.POST.getlist("undo")))[-MOST_UNDONE:]
+    count, refused = 0, []
+    for address in reversed(addresses):
+        try:
+            count += _undo(address, request)
+        except (MemoriesError, ValueError) as error:
+            refused.append(str(error))
+    said = [f"{count} {'change is' if count == 1 else 'changes are'} undone."] if count or not refused else []
+    said += refused[:SAID]
+    if len(refused) > SAID:
+        said.append(f"{len(refused) - SAID} more are left as they are.")
+    level = messages.SUCCESS if count and not refused else messages.WARNING
+    return answer(request, " ".join(said), back=reverse("memories"), level=level)
+
+
+def _undo(address: str, request: HttpRequest) -> bool:
+    """Undo one action and return whether that changed anything. Raises MemoriesError, ValueError for no such undo."""
+    by = actor(request)
+    try:
+        match = resolve(address.partition("?")[0])
+    except Resolver404:
+        raise ValueError(f"There is nothing to undo at {address[:80]}.") from None
+    given: dict[str, Any] = match.kwargs
+    if match.url_name == "memory-undo":
+        return restore(given["pk"], given["change"], by=by, only_latest=True) is not None
+    if match.url_name == "memories-undo":
+        return lifecycle.undo(given["change"], by=by).back > 0
+    if match.url_name == "desk-undo" and given["kind"] in desk.KINDS:
+        kind = desk.KINDS[given["kind"]]
+        if not request.user.has_perm(kind.permission):
+            raise ValueError(f"You may not decide about {kind.label.lower()}.")
+        kind.undo(given["token"], by=by)
+        return True
+    raise ValueError(f"There is nothing to undo at {address[:80]}.")

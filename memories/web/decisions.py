@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import pairwise
-from urllib.parse import urlencode
 
-from django.contrib.auth.decorators import permission_required
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
-from claudeops.lib import local_time, periods
-from claudeops.lib.charts.bars import Bars, Kind, Part, bars
+from claudeops.lib.answers import page
+from claudeops.lib.charts.bars import Bars, Kind, bars
+from claudeops.lib.list_view.histogram import edges_of, parts_of
 from claudeops.lib.periods import RANGES, Range
 from memories.models import ProposalVerdict
 from memories.queries import decision_figures
@@ -41,12 +37,10 @@ TRIAGE = (
 )
 
 
-@require_safe
-@never_cache
-@permission_required((SEES, "memories.view_gatedecision", "memories.view_proposaldecision"), raise_exception=True)
+@page((SEES, "memories.view_gatedecision", "memories.view_proposaldecision"))
 def decisions(request: HttpRequest) -> HttpResponse:
     one = RANGES.get(request.GET.get("range", ""), RANGES["30d"])
-    edges = periods.edges_of(one, timezone.now(), timezone.get_current_timezone())
+    edges = edges_of(one, timezone.now())
     key = f"decision-figures-{one.name}-{edges[-1].isoformat()}"
     found: Figures | None = cache.get(key)
     if found is None:
@@ -60,27 +54,18 @@ def decisions(request: HttpRequest) -> HttpResponse:
         "gate_tables": [_table("Agent", found.gate_agents, GATE), _table("Rule", found.gate_rules, GATE)],
         "triage_tables": [_table("Tier", found.triage_tiers, TRIAGE), _table("Rule", found.triage_rules, TRIAGE)],
     }
-    return render(request, "memories/decisions.html", context)
+    return render(request, "telemetry/decisions.html", context)
 
 
 def _chart(
     name: str, action: str, one: Range, edges: Sequence[datetime], numbers: list[Counter[str]], kinds: Sequence[Kind]
 ) -> Bars:
-    base = f"{reverse('telemetry')}?action={action}&"
-    parts = [
-        Part(
-            local_time.label_of_part(one, since),
-            local_time.words_of_part(one, since, until),
-            base + urlencode({"during": periods.write(since, until)}, safe=":"),
-            counted,
-        )
-        for (since, until), counted in zip(pairwise(edges), numbers, strict=True)
-    ]
+    parts = parts_of(one, edges, numbers, reverse("telemetry"), f"action={action}", "during")
     return bars(f"{name} by {one.part}, {one.words}", parts, kinds)
 
 
 def _table(first: str, rows: list[Row], kinds: Sequence[Kind]) -> dict[str, object]:
-    """Return the variables of `memories/_decisions_of.html`."""
+    """Return the variables of `telemetry/_decisions_of.html`."""
     return {
         "first": first,
         "kinds": kinds,

@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
+from claudeops.lib.answers import action, actor, by_htmx, in_words, moved, page
 from memories import desk as desks
 from memories.desk.kinds import Kind, Pick, Row, read_id, read_pick
 from memories.errors import MemoriesError
 from memories.models import Memory
 from memories.queries import disagreements as questions
 from memories.queries.similar import nearest_to
-from memories.web.answers import actor, by_htmx, in_words, moved
 
 SHOWN = 100
 """Most items of a kind in the queue; the rest follow when these are decided."""
@@ -30,9 +28,7 @@ ANSWERED = "answered"
 UNREADABLE = "The decision could not be read. Nothing was changed."
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def desk(request: HttpRequest) -> HttpResponse:
     return _page(request, request.GET.get("view", ""), request.GET.get("item", ""))
 
@@ -44,9 +40,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect(f"{reverse('desk')}?view={view}")
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def nearest(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the nearest known memory to one that waits: for the item, which loads it after the page, or as a page."""
     memory = get_object_or_404(Memory, pk=pk)
@@ -54,8 +48,7 @@ def nearest(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "memories/_desk_nearest.html" if by_htmx(request) else "memories/desk_nearest.html", context)
 
 
-@require_POST
-@permission_required("memories.view_memory", raise_exception=True)
+@action("memories.view_memory")
 def decide(request: HttpRequest) -> HttpResponse:
     """Carry out `decision` ("kind.name") on each `pick` of that kind; what others changed meanwhile is left alone."""
     kind_name, _, name = request.POST.get("decision", "").partition(".")
@@ -81,8 +74,7 @@ def decide(request: HttpRequest) -> HttpResponse:
     return _answer(request, " ".join([*said, *done.refused]), level=level, undo=undo)
 
 
-@require_POST
-@permission_required("memories.view_memory", raise_exception=True)
+@action("memories.view_memory")
 def undo(request: HttpRequest, kind: str, token: str) -> HttpResponse:
     found = desks.KINDS.get(kind)
     _check_right(request, found)

@@ -10,7 +10,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.db.models import Avg, Max, Min, QuerySet
 
-from claudeops.lib.list_page.selection import BIGGEST_ID, Selection
+from claudeops.lib.list_view.selection import BIGGEST_ID, Selection
 from claudeops.lib.time_field import TimeField
 from memories.capture import fields as stored
 from memories.capture.window import LONGEST

@@ -8,22 +8,18 @@ from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods
 
+from claudeops.lib.answers import actor, by_htmx, in_words, moved, page
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
 from memories.history.timeline import compared, entry_of
 from memories.lifecycle.undo import roll_back
 from memories.models import Memory
 from memories.queries import list as listing
-from memories.web.answers import actor, by_htmx, in_words, moved
 from memories.web.forms import RollBackForm
 from memories.web.memory import CHANGES, gone
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory", "POST")
 def change(request: HttpRequest, pk: int, change: int) -> HttpResponse:
     if request.method == "POST":
         return _roll_back(request, pk, change)

@@ -2,44 +2,136 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from claudeops.lib import humanize
+from claudeops.lib.answers import action, actor, answer, by_htmx, fragment, in_words, moved, page
+from claudeops.lib.detail_page import Band, Figure, Neighbours, headline
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.list_view import keyset
+from claudeops.lib.list_view.keyset import ordered
 from claudeops.lib.masked import masked_note
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoriesError, MemoryNotFound
-from memories.history.confidence import chart_of, confidence_history_of
-from memories.history.timeline import entry_of, kinds_of, page_of
+from memories.history.confidence import ConfidenceHistory, chart_of, confidence_history_of
+from memories.history.timeline import Kinds, entry_of, kinds_of, page_of
 from memories.injection.windows import windowed
 from memories.lifecycle import verbs
 from memories.lifecycle.undo import restore
-from memories.models import Memory, MemoryChange
+from memories.models import Memory, MemoryChange, Verdict
 from memories.queries import list as listing
+from memories.queries.filters import MemoryFilterSet
 from memories.queries.similar import similar_to
 from memories.queries.transcripts import facts_of_memory
-from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
+from memories.taxonomy import GENERAL, TAXONOMIES
 from memories.web.forms import EditForm
 from memories.web.memories import row_context
-from memories.web.memory_page import band_of, handed_on, neighbours_of, whole_text
+
+TITLE = 300
+"""Most characters of the title; the page shows a longer text below."""
+LONGEST_QUERY = 2_000
+"""Most characters of the list's query that an address hands on."""
+
+
+def whole_text(memory: Memory) -> str:
+    """Return the text when the title does not hold all of it."""
+    return memory.observation if len(memory.observation) > TITLE else ""
+
+
+def band_of(memory: Memory, course: ConfidenceHistory, kinds: Kinds) -> Band:
+    state, icon, tone = _state(memory)
+    return Band(
+        title=headline(memory.observation, TITLE)[0] if whole_text(memory) else memory.observation,
+        state=state,
+        icon=icon,
+        tone=tone,
+        sentence=_sentence(memory, course),
+        figures=(
+            Figure("Confidence", f"{memory.confidence:.2f}", _threshold(memory), url="#course"),
+            _counted(memory, kinds, "confirmed", course.now),
+            _counted(memory, kinds, "contradicted", course.now),
+            Figure("Service", memory.scope_label, url=_listed(service=memory.service or GENERAL)),
+            Figure("Category", memory.category, memory.taxonomy, url=_listed(category=memory.category)),
+        ),
+    )
+
+
+def _state(memory: Memory) -> tuple[str, str, str]:
+    """Return the state in a word, its icon, and its tone."""
+    if memory.verdict == Verdict.HOLD:
+        return ("held", "held", "warn") if memory.awaits_review else ("rejected", "inactive", "")
+    if not memory.active:
+        return "inactive", "inactive", ""
+    return ("unconfirmed", "held", "warn") if memory.unconfirmed else ("active", "ok", "ok")
+
+
+def _sentence(memory: Memory, course: ConfidenceHistory) -> str:
+    waits = "No session is told of it until it is confirmed. " if memory.unconfirmed else ""
+    return waits + course.words
+
+
+def _threshold(memory: Memory) -> str:
+    below = TAXONOMIES[memory.taxonomy].inactive_below
+    return "" if below is None else f"inactive below {below:.2f}"
+
+
+def _counted(memory: Memory, kinds: Kinds, shape: str, now: datetime) -> Figure:
+    count = kinds.counts.get(shape, 0)
+    value = {0: "never", 1: "once"}.get(count, f"{count:,} times")
+    last = humanize.ago(kinds.last[shape], now) if count else ""
+    address = f"{reverse('memory', args=[memory.pk])}?only={shape}#timeline" if count else ""
+    return Figure(shape.capitalize(), value, f"last {last}" if count > 1 else last, url=address)
+
+
+def _listed(**filters: str) -> str:
+    return f"{reverse('memories')}?{urlencode(filters)}"
+
+
+def handed_on(request: HttpRequest) -> str:
+    """Return the query of the list that the person came from; empty for none and for a long one."""
+    query = request.GET.get("from", "")
+    return query if len(query) <= LONGEST_QUERY else ""
+
+
+def neighbours_of(memory: Memory, query: str) -> Neighbours:
+    """Return the memories before and after `memory` in a list: that of `query`, or all in the usual order.
+
+    Three queries, each for one row of the order's index, and one to find out whether the query matches few rows. A
+    query that cannot be read is that of all memories.
+    """
+    given = QueryDict(query)
+    filters = MemoryFilterSet(given, queryset=Memory.objects.all())
+    readable = bool(query) and filters.is_valid()
+    rows = Memory.objects.all()
+    if readable:
+        # Few ones by their ids, so that a search that no index serves reads the table once.
+        few = listing.few_of(filters.qs)
+        rows = filters.qs.order_by() if few is None else Memory.objects.filter(pk__in=few)
+    sort = listing.SORTS.get(given.get("sort", "") if readable else "", listing.SORTS[listing.FIRST])
+    order = f"in the list by “{sort.label}”" if query and readable else f"by “{sort.label}”"
+    here = ordered(Memory.objects.filter(pk=memory.pk), sort).first()
+    if here is None:
+        return Neighbours(None, None, order)
+    more = f"?{urlencode({'from': query})}" if query and readable else ""
+    return keyset.neighbours_of(rows, sort, here, "memory", order=order, more=more)
+
 
 CHANGES = "memories.change_memory"
 CONTEXT = 5
 """Most facts whose segments are shown as the context of a memory."""
 
 
-@require_http_methods(["GET", "HEAD", "PUT", "DELETE"])
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory", "PUT", "DELETE")
 def memory(request: HttpRequest, pk: int) -> HttpResponse:
     if request.method == "PUT":
         return _edit(request, pk)
@@ -79,18 +171,14 @@ def _from_agent(row: Memory) -> str | None:
     return Memory.objects.filter(pk=row.pk).values_list("session__agent__slug", flat=True).first()
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def similar(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the similar memories for the rail, which loads them after the page."""
     found = get_object_or_404(Memory, pk=pk)
     return render(request, "memories/_similar.html", {"similar": similar_to(found)})
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def history(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a page of the timeline (`before` a place in it): in place for htmx, else on the memory's page."""
     found = get_object_or_404(Memory, pk=pk)
@@ -109,9 +197,7 @@ def _timeline(request: HttpRequest, row: Memory, latest: int) -> dict[str, Any]:
     return {"memory": row, "page": page, "kinds": kinds, "only": only, "latest": latest}
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def row(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the row of the list, or with `edit` or `delete` its form; empty when the memory is deleted."""
     found = Memory.objects.filter(pk=pk).first()
@@ -195,29 +281,19 @@ def _delete(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, reverse("memories"), said)
 
 
-@require_POST
-@permission_required(CHANGES, raise_exception=True)
+@action(CHANGES)
 def undo(request: HttpRequest, pk: int, change: int) -> HttpResponse:
     """Undo a change; refused when a later one exists. Triggers the list's poll."""
     to = reverse("memory", args=[pk])
     try:
         made = restore(pk, get_object_or_404(MemoryChange, pk=change), by=actor(request), only_latest=True)
     except Conflict:
-        return _said(request, to, f"Memory {pk} was changed again since. See its page.", "error", 409)
+        said = f"Memory {pk} was changed again since. See its page."
+        return answer(request, said, back=to, level=messages.ERROR, status=409)
     except MemoriesError as error:
-        return _said(request, reverse("memories"), in_words(error), "error", 409)
+        return answer(request, in_words(error), back=reverse("memories"), level=messages.ERROR, status=409)
     said = f"Memory {pk} is restored." if made else f"Memory {pk} was undone already."
-    return _said(request, to, said, "success", 200)
-
-
-def _said(request: HttpRequest, to: str, text: str, level: str, status: int) -> HttpResponse:
-    if not by_htmx(request):
-        return moved(request, to, text, level=messages.SUCCESS if level == "success" else messages.ERROR)
-    shown_on_a_list = request.htmx.current_url_abs_path or ""  # type: ignore[attr-defined]
-    if shown_on_a_list.partition("?")[0] == to and status == 200:
-        messages.success(request, text)
+    if by_htmx(request) and (request.htmx.current_url_abs_path or "").partition("?")[0] == to:  # type: ignore[attr-defined]
+        messages.success(request, said)
         return HttpResponse(headers={"HX-Refresh": "true"})
-    kind = "restored" if level == "success" else ""
-    response = HttpResponse(toast(request, text, level=level, kind=kind), status=status)
-    response["HX-Trigger"] = "wake"
-    return response
+    return answer(request, said, back=to, kind="restored")

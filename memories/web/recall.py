@@ -2,28 +2,83 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.text import Truncator
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
+from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page
 from memories.errors import MemoriesError
 from memories.recall import Hit, Recall, feedback
 from memories.recall import log as query_log
+from memories.recall.query import index_terms
+from memories.recall.results import Parts
 from memories.recall.service import NARRATIVES, ask, by_person
-from memories.web.answers import actor, by_htmx, fragment, in_words, moved
 from memories.web.forms import AskedForm, MarkForm, RecallForm
-from memories.web.hits import Share, Stretch, marked, shares
+
+WORD = re.compile(r"[\w.\-/]+|[^\w.\-/]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of a text; `is_match`: it is a word that was searched for."""
+
+    text: str
+    is_match: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A part of a score: its name, its value, and where its bar begins and how long it is (0..100 of the axis)."""
+
+    name: str
+    value: float
+    start: float
+    width: float
+
+
+def marked(text: str, searched: Collection[str]) -> list[Stretch]:
+    """Split a text into stretches; joined they spell it. `searched` are terms of the index."""
+    found: list[Stretch] = []
+    wanted = set(searched)
+    for piece in WORD.findall(text):
+        is_match = not wanted.isdisjoint(index_terms(piece))
+        if found and not is_match and not found[-1].is_match:
+            found[-1] = Stretch(found[-1].text + piece, False)
+        else:
+            found.append(Stretch(piece, is_match))
+    return found
+
+
+def shares(parts: Parts, whole: float) -> list[Share]:
+    """Split a score into words, meaning, age and the rest (confidence, use, neighbours), on an axis from 0 to `whole`.
+
+    The cosine counts with its full weight (see fusion), and words are what else was fused. A stale memory's parts are
+    lowered as its score is, so that they add up to it; a part that is negative is not drawn.
+    """
+    meaning = max(0.0, parts.cosine or 0.0)
+    words = parts.fused - meaning
+    age = parts.boosts.get("age", 0.0)
+    rest = parts.context + sum(value for name, value in parts.boosts.items() if name != "age")
+    named = [("words", words), ("meaning", meaning), ("age", age), ("confidence", rest)]
+    total = sum(max(0.0, value) for _, value in named)
+    scale = parts.final / total if total > 0 else 0.0
+    found, start = [], 0.0
+    for name, value in named:
+        width = 100 * max(0.0, value) * scale / whole if whole > 0 else 0.0
+        found.append(Share(name, max(0.0, value) * scale, start, width))
+        start += width
+    return found
+
 
 MARKS, SEES_NARRATIVES = "memories.change_memory", "memories.view_transcript"
 LONGEST = 400
@@ -43,9 +98,7 @@ class Shown:
     shares: list[Share]
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def recall(request: HttpRequest) -> HttpResponse:
     may_see = request.user.has_perm(SEES_NARRATIVES)
     if "query" not in request.GET:
@@ -106,8 +159,7 @@ def _given(request: HttpRequest) -> list[tuple[str, str]]:
     return [(name, value) for name in request.GET for value in request.GET.getlist(name) if value]
 
 
-@require_POST
-@permission_required(MARKS, raise_exception=True)
+@action(MARKS)
 def mark(request: HttpRequest) -> HttpResponse:
     """Judge a hit as right or wrong; the query is in the URL."""
     question, word = RecallForm(request.GET), MarkForm(request.POST)
@@ -137,9 +189,7 @@ def _user(request: HttpRequest) -> User:
     return request.user
 
 
-@require_safe
-@never_cache
-@permission_required("memories.view_memory", raise_exception=True)
+@page("memories.view_memory")
 def asked(request: HttpRequest) -> HttpResponse:
     form = AskedForm(request.GET)
     if not form.is_valid():

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
-from django.views.decorators.http import require_POST
 
+from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, toast
 from memories.errors import Conflict, MemoriesError
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import REJECTED
 from memories.models import Memory, MemoryChange
-from memories.web.answers import actor, by_htmx, fragment, in_words, moved, toast
 from memories.web.memories import row_context
 from memories.web.memory import CHANGES, gone
 
 
-@require_POST
-@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+@action(("memories.view_memory", CHANGES))
 def approve(request: HttpRequest, pk: int) -> HttpResponse:
     """Approve and confirm it for injection. `text` is the text that was read; another text is refused."""
     found = Memory.objects.filter(pk=pk).first()
@@ -38,8 +35,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
     return _done(request, found, change, f"Memory {pk} is approved: {told}.", "approved")
 
 
-@require_POST
-@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+@action(("memories.view_memory", CHANGES))
 def reject(request: HttpRequest, pk: int) -> HttpResponse:
     """Reject it: it is kept, inactive, and a session that repeats it does not reopen the review."""
     found = Memory.objects.filter(pk=pk).first()
@@ -56,8 +52,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     return _done(request, found, change, f"Memory {pk} is rejected. It is kept, inactive.", "rejected")
 
 
-@require_POST
-@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+@action(("memories.view_memory", CHANGES))
 def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
     """Deactivate it for good: sessions that state it again do not reactivate it."""
     found = Memory.objects.filter(pk=pk).first()
@@ -72,8 +67,7 @@ def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
     return _done(request, found, change, said, "deactivated" if change else "")
 
 
-@require_POST
-@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+@action(("memories.view_memory", CHANGES))
 def confirm(request: HttpRequest, pk: int) -> HttpResponse:
     """Confirm it now. `seen` is the latest change that the page showed; a memory changed since is refused."""
     found = Memory.objects.filter(pk=pk).first()
@@ -94,8 +88,7 @@ def confirm(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-@require_POST
-@permission_required(("memories.view_memory", CHANGES), raise_exception=True)
+@action(("memories.view_memory", CHANGES))
 def activate(request: HttpRequest, pk: int) -> HttpResponse:
     """Activate it again, with at least the threshold of its taxonomy as confidence."""
     found = Memory.objects.filter(pk=pk).first()

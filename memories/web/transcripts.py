@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
-from django.db.models import F
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
 
-from claudeops.lib.capped import Count, count_of
-from claudeops.lib.list_page.bar import View
-from claudeops.lib.list_page.columns import Column
-from claudeops.lib.list_page.export import FORMATS, MOST
-from claudeops.lib.list_page.keyset import both, moment, ordered, page_of
-from claudeops.lib.list_page.page import ListPage, declare
+from claudeops.lib import humanize, times
+from claudeops.lib.answers import action, actor, in_words, moved, page
+from claudeops.lib.detail_page import Band, Figure, headline
+from claudeops.lib.list_view.columns import BuiltIn, Column
+from claudeops.lib.list_view.keyset import both, neighbours_of
+from claudeops.lib.list_view.view import ListView
 from memories.errors import Conflict
-from memories.models import ArrivedBy, Exposure, Transcript, TranscriptPart
+from memories.models import (
+    ArrivedBy,
+    Exposure,
+    Fact,
+    FactOutcome,
+    Priority,
+    StageState,
+    Transcript,
+    TranscriptPart,
+    Verdict,
+)
 from memories.observe.pipeline import send_again
 from memories.queries.transcripts import (
+    MOST,
     PROGRESS,
     SEARCHED,
+    Contents,
+    PartContents,
+    Progress,
+    SegmentFacts,
     TranscriptFilterSet,
     contents_of,
     listed,
@@ -33,101 +46,209 @@ from memories.queries.transcripts import (
     state_of,
     with_numbers,
 )
-from memories.web.answers import actor, in_words, moved
-from memories.web.transcript_page import Row, band_of, neighbours_of, part_views, who_of
+
+BY_SEEN = both("seen", "seen", F("seen_at"), "seen_at", times.parse)
+TITLE = 200
+"""Most characters of a page's title."""
+
+STATES = {
+    Progress.WAITING: ("queued", "waiting", "info"),
+    Progress.FAILED: ("failed", "failed", "bad"),
+    Progress.UNREADABLE: ("warning", "unreadable", "warn"),
+    Progress.DONE: ("ok", "observed", "ok"),
+}
+"""Icon, word and tone of each state."""
+
+STAGE_ICONS = {
+    StageState.WAITING: "queued",
+    StageState.RUNNING: "running",
+    StageState.DONE: "ok",
+    StageState.FAILED: "failed",
+}
+
+OUTCOMES = {
+    FactOutcome.CREATED: ("ok", "stored"),
+    FactOutcome.MERGED: ("ok", "merged into a known memory"),
+    FactOutcome.HELD: ("held", "held for review"),
+    FactOutcome.DISCARDED: ("inactive", "discarded"),
+    FactOutcome.DUPLICATE: ("skipped", "said before in this session"),
+}
+NOT_STORED = ("queued", "not stored yet")
+
+MARKS = {Priority.RED: "must", Priority.YELLOW: "pattern", Priority.GREEN: "note"}
+"""The mark of a priority (in templates/transcripts/_segment.html) and its word."""
+
+
+def who_of(row: Transcript) -> str:
+    """Return whose session it was: its agent, or the installation whose hook named it; empty for neither."""
+    return row.agent or row.installation
+
+
+def title_of(row: Any) -> str:
+    """Say in a line what a transcript (with its numbers) tells: its first narrative, or why there is none."""
+    if row.first_narrative:
+        return headline(row.first_narrative, TITLE)[0]
+    progress = progress_of(row)
+    if progress is Progress.DONE:
+        return "Nothing to keep" if row.part_count else "Nothing to observe yet"
+    if progress is Progress.UNREADABLE:
+        return "The observer's answer could not be read"
+    return "Waits to be observed" if progress is Progress.WAITING else "Could not be observed"
+
+
+def draw_row(row: Any) -> Any:
+    """Give a transcript (with its numbers) what its row shows: `icon`, `progress`, `title`, `who`."""
+    row.icon, row.progress, _ = STATES[progress_of(row)]
+    row.title, row.who = title_of(row), who_of(row)
+    return row
+
+
+def band_of(row: Any) -> Band:
+    icon, state, tone = STATES[progress_of(row)]
+    address = reverse("transcript", args=[row.pk])
+    waits = f"{_counted(row.waiting_parts)} waiting" if row.waiting_parts else ""
+    failed = f"{_counted(row.failed_parts)} failed" if row.failed_parts else ""
+    unreadable = f"{_counted(row.unreadable_parts)} unreadable" if row.unreadable_parts else ""
+    cost = () if row.cost is None else (Figure("Cost", humanize.dollars(row.cost), "of the observer's calls"),)
+    return Band(
+        title=title_of(row),
+        state=state,
+        icon=icon,
+        tone=tone,
+        sentence=row.problem,
+        figures=(
+            Figure(
+                "Parts",
+                _counted(row.part_count),
+                ", ".join(filter(None, (failed, unreadable, waits))),
+                url=f"{address}#parts",
+            ),
+            Figure(
+                "Stored", _counted(row.stored), f"{_counted(row.merged)} merged into known ones" if row.merged else ""
+            ),
+            Figure("Held", _counted(row.held), url=f"{reverse('desk')}?view=held" if row.held else ""),
+            Figure("Discarded", _counted(row.discarded)),
+            *cost,
+        ),
+    )
+
+
+def _counted(number: int) -> str:
+    return f"{MOST:,}+" if number > MOST else f"{number:,}"
+
+
+def draw_stage(stage: Any) -> None:
+    """Give a stage its `icon`, its state in a `word`, and what it `counted` ("in 12, out 9") or why it was skipped."""
+    counts = stage.counts if isinstance(stage.counts, dict) else {}
+    stage.icon, stage.word = STAGE_ICONS[StageState(stage.state)], str(stage.get_state_display())
+    stage.counted = ", ".join(f"{name} {count}" for name, count in counts.items())
+    if skipped := counts.get("skipped"):
+        stage.icon, stage.word, stage.counted = "skipped", "passed over", str(skipped)
+
+
+def draw_facts(segments: list[SegmentFacts]) -> list[SegmentFacts]:
+    """Give each fact the `mark` of its priority, what `became` of it, and the desk's address while it waits (`review`).
+
+    `classified` says who chose its category: "operations (by the keywords, 0.90)". `said` is the model's own word.
+    """
+    for fact in (fact for segment in segments for fact in cast(list[Any], segment.facts)):
+        fact.mark = MARKS[Priority(fact.priority)]
+        fact.icon, fact.became = OUTCOMES[FactOutcome(fact.outcome)] if fact.outcome else NOT_STORED
+        fact.classified, fact.said, fact.review = _category(fact), _said(fact), ""
+        if fact.memory is not None and fact.memory.waits:
+            kind = "held" if fact.memory.verdict == Verdict.HOLD else "unconfirmed"
+            fact.review = f"{reverse('desk')}?view={kind}&item={kind}-{fact.memory_id}"
+    return segments
+
+
+def draw_parts(contents: Contents) -> list[PartContents]:
+    """Give the stages and facts of each part what the page shows of them."""
+    for part in contents.parts:
+        for stage in part.stages:
+            draw_stage(stage)
+        draw_facts(part.segments)
+    return contents.parts
+
+
+def _category(fact: Fact) -> str:
+    if not fact.category:
+        return "no category yet"
+    if not fact.classified_by:
+        return fact.category
+    if fact.category_confidence == 0:
+        return f"{fact.category} (by default)"
+    sure = "" if fact.category_confidence is None else f", {fact.category_confidence:.2f}"
+    return f"{fact.category} (by the {fact.get_classified_by_display()}{sure})"
+
+
+def _said(fact: Fact) -> str:
+    """Return the model's own word on a fact: "allow, 0.92, operations"."""
+    sure = "" if fact.said_confidence is None else f"{fact.said_confidence:.2f}"
+    return ", ".join(filter(None, (fact.said_gate or "unreadable", sure, fact.said_category)))
+
 
 SEES = "memories.view_transcript"
 CHANGES = "memories.change_memory"
-SORTS = {sort.key: sort for sort in both("seen", "seen", F("seen_at"), "seen_at", moment)}
 
-PAGE = declare(
-    ListPage(
-        TranscriptFilterSet,
-        Transcript.objects.all,
-        views=(
-            View("All", ""),
-            View("Waiting", "state=waiting"),
-            View("Failed", "state=failed"),
-            View("Unreadable", "state=unreadable"),
-            View("Read outside text", "exposure=outside", counted=False),
-        ),
-        example="project:shop state:failed arrived_by:hook, or words",
-        shown=("state", "project", "arrived_by", "exposure", "agent", "during"),
-        name="transcripts",
-        permission=SEES,
-        columns=(
-            Column("state", "State", progress_of, fixed=True, bare=True),
-            Column("what", "What happened", lambda row: row.first_narrative, fixed=True),
-            Column("who", "Who", who_of),
-            Column("project", "Project", lambda row: row.project and row.project.slug),
-            Column("session", "Session", lambda row: row.session_id, number=True),
-            Column("parts", "Parts", lambda row: row.part_count, number=True),
-            Column("stored", "Stored", lambda row: row.stored, number=True),
-            Column("held", "Held", lambda row: row.held, number=True),
-            Column("discarded", "Discarded", lambda row: row.discarded, number=True),
-            Column("cost", "Cost", lambda row: row.cost, number=True),
-            Column("seen", "Seen", lambda row: row.seen_at, sort="seen"),
-            Column("arrived", "Arrived by", lambda row: row.get_arrived_by_display(), shown=False),
-            Column("exposure", "Read before", lambda row: row.get_exposure_display(), shown=False),
-            Column("folder", "Folder", lambda row: row.folder, shown=False),
-            Column("host", "Host", lambda row: row.host, shown=False),
-        ),
-        sorts=SORTS,
-        first="-seen",
+
+class TranscriptList(ListView):
+    name, heading, one = "transcripts", "Transcripts", "transcript"
+    template, row_template = "transcripts/list.html", "transcripts/_row.html"
+    permission_required = SEES
+    model, filterset = Transcript, TranscriptFilterSet
+    searched = f"{SEARCHED:,}"
+    fields = ("state", "project", "arrived_by", "exposure", "agent", "during")
+    example = "project:shop state:failed arrived_by:hook, or words"
+    built_in = (
+        BuiltIn("All", ""),
+        BuiltIn("Waiting", "state=waiting"),
+        BuiltIn("Failed", "state=failed"),
+        BuiltIn("Unreadable", "state=unreadable"),
+        BuiltIn("Read outside text", "exposure=outside", counted=False),
     )
-)
+    columns = (
+        Column("state", "State", progress_of, fixed=True, bare=True),
+        Column("what", "What happened", lambda row: row.first_narrative, fixed=True),
+        Column("who", "Who", who_of),
+        Column("project", "Project", lambda row: row.project and row.project.slug),
+        Column("session", "Session", lambda row: row.session_id, number=True),
+        Column("parts", "Parts", lambda row: row.part_count, number=True),
+        Column("stored", "Stored", lambda row: row.stored, number=True),
+        Column("held", "Held", lambda row: row.held, number=True),
+        Column("discarded", "Discarded", lambda row: row.discarded, number=True),
+        Column("cost", "Cost", lambda row: row.cost, number=True),
+        Column("seen", "Seen", lambda row: row.seen_at, sort="seen"),
+        Column("arrived", "Arrived by", lambda row: row.get_arrived_by_display(), shown=False),
+        Column("exposure", "Read before", lambda row: row.get_exposure_display(), shown=False),
+        Column("folder", "Folder", lambda row: row.folder, shown=False),
+        Column("host", "Host", lambda row: row.host, shown=False),
+    )
+    sorts, first = BY_SEEN, "-seen"
 
-SUGGESTED = (
-    *(f"state:{state}" for state, _ in PROGRESS),
-    *(f"arrived_by:{way}" for way in ArrivedBy.values),
-    *(f"exposure:{exposure}" for exposure in Exposure.values),
-    *("during:24h", "during:7d", "during:30d"),
-)
+    def listed(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        """Limit the rows to their place: a sort would compute the numbers for all that match."""
+        return with_numbers(listed(rows)) if self.is_export else rows.only("id", "seen_at")
 
+    def drawn(self, rows: Sequence[Transcript]) -> Sequence[Transcript]:
+        return [draw_row(row) for row in numbered(rows)]
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
-def transcripts(request: HttpRequest) -> HttpResponseBase:
-    filters = TranscriptFilterSet(request.GET, queryset=Transcript.objects.all())
-    rows = filters.qs if filters.is_valid() and not PAGE.errors(request) else Transcript.objects.none()
-    sort, after, before = PAGE.place(request)
-    chosen = PAGE.chosen(request)
-    if request.GET.get("format") in FORMATS:
-        return PAGE.export(request.GET["format"], chosen.shown, ordered(with_numbers(listed(rows)), sort))
-    if away := PAGE.redirect(request):
-        return away
-    # The numbers are read of the page's rows alone: a sort would compute them for all that match.
-    page = page_of(rows.only("id", "seen_at"), sort, chosen.size, after=after, before=before)
-    count = count_of(rows) if page.further or page.back else Count(len(page.rows))
-    context = {
-        **PAGE.list_context(request, sort, chosen),
-        **PAGE.context(request, filters, SUGGESTED, chosen=chosen),
-        "heading": "Transcripts",
-        "list_id": "transcripts",
-        "one_of_them": "transcript",
-        "filters": filters,
-        "page": page,
-        "rows": [Row.of(row) for row in numbered(page.rows)],
-        "count": count,
-        "searched": SEARCHED if request.GET.get(PAGE.text) else None,
-        "export_most": f"{MOST:,}",
-    }
-    return render(request, "transcripts/list.html", context)
+    def suggested(self) -> tuple[str, ...]:
+        return (
+            *(f"state:{state}" for state, _ in PROGRESS),
+            *(f"arrived_by:{way}" for way in ArrivedBy.values),
+            *(f"exposure:{exposure}" for exposure in Exposure.values),
+            *("during:24h", "during:7d", "during:30d"),
+        )
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def transcript(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a page of the parts of a transcript, the first or that with `part` (a number) as its first."""
     state = state_of(pk)  # before the rest: what changes in between is sent with the next poll
     return render(request, "transcripts/transcript.html", _context(request, pk, state))
 
 
-@require_safe
-@never_cache
-@permission_required(SEES, raise_exception=True)
+@page(SEES)
 def live(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer the poll of a transcript whose parts wait: 204 while nothing happened since `seen`, else all of it."""
     state = state_of(pk)
@@ -145,17 +266,18 @@ def _context(request: HttpRequest, pk: int, state: str) -> dict[str, Any]:
         "seen": state,
         "transcript": found,
         "address": reverse("transcript", args=[pk]),
-        "neighbours": neighbours_of(found),
+        "neighbours": neighbours_of(
+            Transcript.objects.all(), BY_SEEN["-seen"], found, "transcript", order="by the time they were last seen"
+        ),
         "band": band_of(found),
         "who": who_of(found),
-        "parts": part_views(contents),
+        "parts": draw_parts(contents),
         "contents": contents,
         "place": max(0, place),
     }
 
 
-@require_POST
-@permission_required((SEES, CHANGES), raise_exception=True)
+@action((SEES, CHANGES))
 def again(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """Let a part that failed, or is unreadable, wait again; the worker of its host takes it up within a minute."""
     part = get_object_or_404(TranscriptPart, transcript=pk, number=number)

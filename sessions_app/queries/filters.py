@@ -11,8 +11,7 @@ from django import forms
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from claudeops.lib.list_page.comparisons import Comparison, ComparisonFilter
-from claudeops.lib.list_page.period_filter import PeriodFilter
+from claudeops.lib.list_view.filters import Comparison, ComparisonFilter, PeriodFilter
 from claudeops.lib.periods import Period
 from claudeops.lib.time_field import TimeFilter
 from memories.capture.text import normalise_service

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import permission_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
+from claudeops.lib.answers import action, answer, in_words
 from sessions_app import agent_templates, queue
 from sessions_app.checks import cli_messages
 from sessions_app.errors import SessionsError
 from sessions_app.models import Agent, ScheduleKind, Trigger
-from sessions_app.web.answers import done
 from sessions_app.web.session import HIGHEST
-from sessions_app.web.sessions import in_words, said_of
+from sessions_app.web.sessions import said_of
 
 MAY_RUN = ("sessions_app.view_session", "sessions_app.run_session")
 
@@ -31,21 +29,19 @@ def _agent(pk: int) -> Agent:
     return get_object_or_404(Agent, pk=pk)
 
 
-@require_POST
-@permission_required(MAY_RUN, raise_exception=True)
+@action(MAY_RUN)
 def run(request: HttpRequest, pk: int) -> HttpResponse:
     agent = _agent(pk)
     back = _back(request, agent)
     try:
         made = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
     except SessionsError as error:
-        return done(request, f"{agent.slug} is not run: {in_words(error)}", back=back, level=messages.ERROR)
+        return answer(request, f"{agent.slug} is not run: {in_words(error)}", back=back, level=messages.ERROR)
     level, text = said_of(made)
-    return done(request, text, back=back, level=level)
+    return answer(request, text, back=back, level=level)
 
 
-@require_POST
-@permission_required("sessions_app.add_agent", raise_exception=True)
+@action("sessions_app.add_agent")
 def from_template(request: HttpRequest, slug: str) -> HttpResponse:
     """Make the agent of a template: paused while the CLI is not ready, so that its first sessions do not fail."""
     template, back = agent_templates.TEMPLATES.get(slug), reverse("overview")
@@ -55,21 +51,19 @@ def from_template(request: HttpRequest, slug: str) -> HttpResponse:
     _, made = agent_templates.create(template, enabled=ready)
     if not made:
         text = f"There is an agent {slug} already; it was left as it is."
-        return done(request, text, back=back, level=messages.INFO)
+        return answer(request, text, back=back, level=messages.INFO)
     if ready:
-        return done(request, f"Created {slug}: its schedule runs.", back=back)
+        return answer(request, f"Created {slug}: its schedule runs.", back=back)
     text = f"Created {slug}, paused: the CLI is not ready on this host. Resume it when the CLI is connected."
-    return done(request, text, back=back, level=messages.WARNING)
+    return answer(request, text, back=back, level=messages.WARNING)
 
 
-@require_POST
-@permission_required("sessions_app.change_agent", raise_exception=True)
+@action("sessions_app.change_agent")
 def pause(request: HttpRequest, pk: int) -> HttpResponse:
     return _set_enabled(request, _agent(pk), enabled=False)
 
 
-@require_POST
-@permission_required("sessions_app.change_agent", raise_exception=True)
+@action("sessions_app.change_agent")
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
     return _set_enabled(request, _agent(pk), enabled=True)
 
@@ -78,9 +72,9 @@ def _set_enabled(request: HttpRequest, agent: Agent, *, enabled: bool) -> HttpRe
     back, word = _back(request, agent), "resumed" if enabled else "paused"
     if not queue.set_enabled(agent, enabled):
         text = f"{agent.slug} is {'not paused' if enabled else 'paused already'}."
-        return done(request, text, back=back, level=messages.INFO)
+        return answer(request, text, back=back, level=messages.INFO)
     undo = reverse("agent-pause" if enabled else "agent-resume", args=[agent.pk])
     text = f"{agent.slug} is {word}."
     if not enabled and agent.schedule_kind != ScheduleKind.NONE:
         text += " Its scheduled sessions wait until you resume it."
-    return done(request, text, back=back, undo=undo)
+    return answer(request, text, back=back, undo=undo)

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django import forms
-from django.contrib.auth.decorators import permission_required
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
+from claudeops.lib.answers import page
 from claudeops.lib.humanize import dollars, span
 from memories.models import MemoryChange
 from sessions_app.models import Event, Session
 from sessions_app.queries.compare import compare, last_good
+from sessions_app.web.session import TIERS
 from sessions_app.web.session_band import title_of, tokens_of
-from sessions_app.web.session_page import TIERS
 
 HIGHEST = 2**63 - 1
 
@@ -45,9 +43,7 @@ def _session(pk: int) -> Session | None:
     return rows.filter(pk=pk).first() if pk <= HIGHEST else None
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_session", raise_exception=True)
+@page("sessions_app.view_session")
 def session_compare(request: HttpRequest, pk: int) -> HttpResponse:
     one = _session(pk)
     if one is None:

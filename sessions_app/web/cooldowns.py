@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.contrib import messages
@@ -10,18 +11,16 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_safe
 
+from claudeops.lib.answers import in_words, page
+from claudeops.lib.list_view.view import query_of
 from memories.capture.text import normalise_service
+from memories.models import highest
 from sessions_app.cooldowns import history
 from sessions_app.cooldowns import limits as rule
 from sessions_app.errors import SessionsError
-from sessions_app.models import Remediation
-from sessions_app.web import changes
+from sessions_app.models import CooldownAction, CooldownClearance, Remediation, ServiceCheck
 from sessions_app.web.forms import IN_FORCE, ClearForm, ServiceForm
-from sessions_app.web.paging import query_of
-from sessions_app.web.sessions import in_words
 
 
 def _asked(request: HttpRequest) -> str | None:
@@ -39,8 +38,25 @@ def _addresses() -> dict[str, str]:
     return {"here": reverse("cooldowns"), "sessions": reverse("session", args=[0]).removesuffix("0")}
 
 
+def _state() -> str:
+    """Return the highest ids of what cooldowns are derived from; otherwise only time changes them."""
+    return ".".join(str(pk) for pk in highest(CooldownAction, CooldownClearance, ServiceCheck))
+
+
+def _token(state: str, until: datetime | None) -> str:
+    """Build the page's token; `until` is when the next action leaves its window."""
+    return f"{state}-{int(until.timestamp()) + 1 if until else ''}"
+
+
+def _is_unchanged(seen: str, at: datetime) -> bool:
+    state, _, until = seen.partition("-")
+    if until and not (until.isdecimal() and len(until) < 12 and at.timestamp() < int(until)):
+        return False
+    return state == _state()
+
+
 def _context(request: HttpRequest) -> dict[str, Any]:
-    written, asked, skip = changes.cooldowns_state(), _asked(request), _skip(request)
+    written, asked, skip = _state(), _asked(request), _skip(request)
     refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
     if refused is not None:
         names = list(dict.fromkeys(decision.service for decision in refused))[skip:]
@@ -57,25 +73,21 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "skip": skip,
         "further": skip + history.SERVICES if len(names) > history.SERVICES else None,
         "limits": [(action, rule.limit_of(action)) for action in Remediation.values],
-        "query": query_of(request),
-        "seen": changes.cooldowns_token(written, until),
+        "query": query_of(request.GET),
+        "seen": _token(written, until),
     }
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-@never_cache
-@permission_required("sessions_app.view_cooldownaction", raise_exception=True)
+@page("sessions_app.view_cooldownaction", "POST")
 def cooldowns(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         return _clear(request)
     return render(request, "sessions/cooldowns.html", _context(request))
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_cooldownaction", raise_exception=True)
+@page("sessions_app.view_cooldownaction")
 def rows(request: HttpRequest) -> HttpResponse:
-    if changes.cooldowns_unchanged(request.GET.get("seen", ""), timezone.now()):
+    if _is_unchanged(request.GET.get("seen", ""), timezone.now()):
         return HttpResponse(status=204)
     return render(request, "sessions/_cooldowns.html", _context(request))
 
@@ -97,14 +109,14 @@ def _clear(request: HttpRequest) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         return _card(request, row.service, {"said": said})
     messages.success(request, said)
-    query = query_of(request)
+    query = query_of(request.GET)
     return HttpResponseRedirect(reverse("cooldowns") + (f"?{query}" if query else ""))
 
 
 def _card(request: HttpRequest, name: str, more: dict[str, Any], status: int = 200) -> HttpResponse:
     entries = history.ENTRIES_OF_ONE if _asked(request) else history.ENTRIES
     (service,) = history.services([name], entries=entries)
-    context = {"service": service, "query": query_of(request), "asked": _asked(request), **_addresses(), **more}
+    context = {"service": service, "query": query_of(request.GET), "asked": _asked(request), **_addresses(), **more}
     return render(request, "sessions/_cooldown_answer.html", context, status=status)
 
 

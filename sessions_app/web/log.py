@@ -7,13 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from django.contrib.auth.decorators import permission_required
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
+from claudeops.lib.answers import page
 from sessions_app.errors import RawLogOutside
 from sessions_app.log import entries
 from sessions_app.log.entries import ALL, PAGE, Counts, Only, counts_of, raw_page
@@ -86,9 +84,7 @@ def _session(pk: int) -> Session:
     return get_object_or_404(rows.only(*shown, "pid", "started_at", "ingest_offset", "trigger"), pk=pk)
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_session", raise_exception=True)
+@page("sessions_app.view_session")
 def session_log(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a page of the log. For htmx: `after` asks for new lines, `before` (and `floor`) for those left out."""
     one = _session(pk)
@@ -132,9 +128,7 @@ def _news(request: HttpRequest, session: Session, only: Only, after: int) -> Htt
     return render(request, "sessions/_news.html", context)
 
 
-@require_safe
-@never_cache
-@permission_required("sessions_app.view_session", raise_exception=True)
+@page("sessions_app.view_session")
 def session_raw(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show one page of the raw log, or with `download` the file."""
     session = _session(pk)

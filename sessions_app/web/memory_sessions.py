@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
+from claudeops.lib.answers import page
 from memories.models import Memory, Project
 from sessions_app import receipts
 from sessions_app.models import Agent, Session
@@ -24,9 +22,7 @@ def _inside(request: HttpRequest) -> bool:
     return bool(htmx) and not htmx.history_restore_request  # type: ignore[union-attr]
 
 
-@require_safe
-@never_cache
-@permission_required(MAY_SEE, raise_exception=True)
+@page(MAY_SEE)
 def told(request: HttpRequest, pk: int) -> HttpResponse:
     """Show every session that received the memory (`before` a session), also for a deleted memory."""
     form = PlaceForm(request.GET)
@@ -44,9 +40,7 @@ def told(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, template, context)
 
 
-@require_safe
-@never_cache
-@permission_required(MAY_SEE, raise_exception=True)
+@page(MAY_SEE)
 def preview(request: HttpRequest) -> HttpResponse:
     """Show what the next session would be told, and how that differs from the last one (or from `session`).
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
 
 from claudeops.lib import local_time
+from claudeops.lib.answers import page
 from memories.queries.list import latest_change_of
 from sessions_app import trace as tracing
 from sessions_app.errors import SessionsError
@@ -25,9 +23,7 @@ SEES_TRANSCRIPTS = "memories.view_transcript"
 CHANGES = "memories.change_memory"
 
 
-@require_safe
-@never_cache
-@permission_required(MAY_SEE, raise_exception=True)
+@page(MAY_SEE)
 def trace(request: HttpRequest) -> HttpResponse:
     form = TraceForm(request.GET)
     context: dict[str, Any] = {"form": form}

@@ -21,8 +21,8 @@ from django.urls import get_resolver, reverse
 from django.utils import timezone
 
 from claudeops import roles
-from claudeops.lib.list_page.export import FORMATS
-from claudeops.lib.list_page.page import PAGES, ListPage
+from claudeops.lib.list_view.export import FORMATS
+from claudeops.lib.list_view.view import LISTS, ListView
 from claudeops.lib.preferences.models import ListChoice
 from memories.models import Change, Memory
 
@@ -96,7 +96,7 @@ def rows(admin_user):
         for fixed in ({}, {}, {}, *({name: value} for name, value in choices)):
             row_of(model, **fixed)
     assert get_resolver().url_patterns  # whose modules declare the lists
-    for name, page in PAGES.items():
+    for name, page in LISTS.items():
         ListChoice.objects.create(
             user=admin_user, page=name, columns=",".join(one.name for one in page.columns), size=2
         )
@@ -162,7 +162,7 @@ def crawl(client: Client, starts: list[str]) -> Iterator[tuple[str, HttpResponse
                 waiting.append(path)
 
 
-def choices_of(name: str, page: ListPage) -> Iterator[str]:
+def choices_of(name: str, page: type[ListView]) -> Iterator[str]:
     """A list by each choice of each of its filters, in each order, and as each kind of file."""
     base = page.filterset.base_filters
     choices = [(one, value) for one in base for value, _ in base[one].extra.get("choices", ()) or ()]
@@ -174,7 +174,7 @@ def choices_of(name: str, page: ListPage) -> Iterator[str]:
 def test_no_page_fails_and_each_link_leads_to_one(admin_client, rows):
     admin_client.raise_request_exception = False
     reached, faults = [], []
-    starts = ["/", *(url for name, page in PAGES.items() for url in choices_of(name, page))]
+    starts = ["/", *(url for name, page in LISTS.items() for url in choices_of(name, page))]
     for url, response in crawl(admin_client, starts):
         reached.append(url)
         if response.streaming:
@@ -182,6 +182,6 @@ def test_no_page_fails_and_each_link_leads_to_one(admin_client, rows):
         if response.status_code >= 400:
             faults.append((url, response.status_code))
     assert faults == []
-    assert len([url for url in reached if re.search(r"[?&]after=", url)]) >= len(PAGES)
+    assert len([url for url in reached if re.search(r"[?&]after=", url)]) >= len(LISTS)
     shown = {url for url in reached if re.fullmatch(r"/memories/\d+/changes/\d+", url)}
     assert len(shown) >= len(Change)

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from claudeops.lib.list_page.page import PAGES
+from claudeops.lib.list_view.view import LISTS
 from memories.lifecycle import verbs
 from memories.models import Verdict
 from sessions_app.models import Status
@@ -46,7 +46,7 @@ def test_every_list_asks_at_most_twelve_questions(admin_client):
     verbs.approve(held, by="ada")
     CooldownActionFactory.create_batch(3)
     asked = {
-        **{reverse(name): "" for name in (*PAGES, "cooldowns")},
+        **{reverse(name): "" for name in (*LISTS, "cooldowns")},
         "/sessions?": "status=went_wrong agent=watch&status=failed agent=watch&project=media ended=90d&agent=watch "
         "text=failed spent=today",
         "/events?": "level=critical text=slow service=jellyfin",

@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from claudeops.lib.capped import CappedCount
-from claudeops.lib.list_page.keyset import ordered
+from claudeops.lib.list_view.keyset import Place, beyond, ordered
 from claudeops.overview import agents, changes
 from memories.access import Access, memories_of
 from memories.models import Memory, MemoryChange, Project
@@ -26,13 +26,13 @@ from memories.queries import list as listing
 from memories.queries import project_memories
 from memories.queries.filters import MemoryChangeFilterSet, MemoryFilterSet
 from memories.queries.numbers import ends_in_parts, next_end_of, next_of
-from memories.web import change_list
+from memories.web.change_list import ChangeList
 from sessions_app.cooldowns import history
 from sessions_app.credit.facts import counts_of
 from sessions_app.models import Event, Session
 from sessions_app.queries.filters import EventFilterSet, EventListFilterSet, SessionFilterSet
-from sessions_app.web import events
-from sessions_app.web.sessions import SORTS
+from sessions_app.web.events import EventList
+from sessions_app.web.sessions import SessionList
 from tests.support.factories import AgentFactory, CooldownActionFactory, ProjectFactory
 
 pytestmark = pytest.mark.django_db
@@ -69,7 +69,7 @@ INDEXED = sorted(listing.SORTS.keys() - {"-risk"})
 @pytest.mark.parametrize("sort", INDEXED)
 @pytest.mark.parametrize("backwards", [False, True])
 def test_every_order_of_the_memories_has_its_index(sort, backwards):
-    rows = listing.ordered(Memory.objects.all(), listing.SORTS[sort], backwards=backwards)
+    rows = ordered(listing.listed(Memory.objects.all()), listing.SORTS[sort], backwards=backwards)
     assert_served(plan_of(rows[:51]), "memories")
 
 
@@ -78,8 +78,8 @@ def test_a_further_page_of_the_memories_is_jumped_to(sort):
     order = listing.SORTS[sort]
     values = {"updated_at": timezone.now(), "confidence": 0.7, "service": "jellyfin"}
     value = (values | {"fades_at": 1_800_000_000, "told_count": 3})[order.column]
-    rows = listing.beyond(Memory.objects.all(), order, listing.Place(value, 7))
-    assert_served(plan_of(listing.ordered(rows, order)[:51]), "memories")
+    rows = beyond(Memory.objects.all(), order, Place(value, 7))
+    assert_served(plan_of(ordered(listing.listed(rows), order)[:51]), "memories")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_further_page_of_the_memories_is_jumped_to(sort):
 )
 def test_what_many_memories_share_narrows_the_list_in_its_first_order(asked):
     rows = MemoryFilterSet(asked, queryset=Memory.objects.all()).qs
-    assert_served(plan_of(listing.ordered(rows, listing.SORTS[listing.FIRST])[:51]), "memories")
+    assert_served(plan_of(ordered(listing.listed(rows), listing.SORTS[listing.FIRST])[:51]), "memories")
 
 
 @pytest.mark.parametrize("active", [True, False, None])
@@ -122,7 +122,7 @@ def test_the_memories_of_a_project_with_a_tag_are_found_by_the_index_of_tags():
 @pytest.mark.parametrize("asked", [{"fades": "<14d"}, {"fades": "3d..10d"}], ids=str)
 def test_what_fades_soon_is_a_range_of_an_index(asked):
     rows = MemoryFilterSet(asked, queryset=Memory.objects.all()).qs
-    plan = plan_of(listing.ordered(rows, listing.SORTS["fades"])[:51])
+    plan = plan_of(ordered(listing.listed(rows), listing.SORTS["fades"])[:51])
     assert_served(plan, "memories")
     assert "memories_by_fading" in plan
 
@@ -138,12 +138,12 @@ def test_what_fades_soon_is_a_range_of_an_index(asked):
 def test_every_filter_of_the_sessions_has_its_index(asked):
     AgentFactory(slug="watch")
     rows = SessionFilterSet(asked, queryset=Session.objects.all()).qs
-    assert_served(plan_of(ordered(rows, SORTS["-queued"])[:51]), "sessions")
+    assert_served(plan_of(ordered(rows, SessionList.sorts["-queued"])[:51]), "sessions")
 
 
-@pytest.mark.parametrize("sort", list(SORTS))
+@pytest.mark.parametrize("sort", list(SessionList.sorts))
 def test_every_order_of_the_sessions_has_its_index(sort):
-    assert_served(plan_of(ordered(Session.objects.all(), SORTS[sort])[:51]), "sessions")
+    assert_served(plan_of(ordered(Session.objects.all(), SessionList.sorts[sort])[:51]), "sessions")
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_every_order_of_the_sessions_has_its_index(sort):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("sort", list(events.SORTS))
+@pytest.mark.parametrize("sort", list(EventList.sorts))
 def test_every_filter_of_the_events_has_its_index(asked, sort):
     rows = EventListFilterSet(asked, queryset=Event.objects.all()).qs
-    assert_served(plan_of(ordered(rows, events.SORTS[sort])[:51]), "events")
+    assert_served(plan_of(ordered(rows, EventList.sorts[sort])[:51]), "events")
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,10 @@ def test_every_filter_of_the_events_has_its_index(asked, sort):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("sort", list(change_list.SORTS))
+@pytest.mark.parametrize("sort", list(ChangeList.sorts))
 def test_every_view_of_the_changes_of_memories_has_its_index(asked, sort):
     rows = MemoryChangeFilterSet(asked, queryset=MemoryChange.objects.all()).qs
-    plan = plan_of(ordered(rows, change_list.SORTS[sort])[:51])
+    plan = plan_of(ordered(rows, ChangeList.sorts[sort])[:51])
     assert_served(plan, "memory_changes")
     index = {"learned": "listed", "faded": "listed", "confirmed": "listed", "contradicted": "listed"}.get(
         asked.get("kind", ""), {"people": "by_people", "sessions": "said", "operator": "said"}.get(asked.get("by", ""))

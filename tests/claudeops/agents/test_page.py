@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops.agents import figures
+from claudeops.agents import views
 from sessions_app.models import Agent, Session, Status
 from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 
@@ -47,7 +47,7 @@ def test_each_day_leads_to_exactly_the_sessions_of_that_agent_on_that_day(signed
         ended(watch, now - timedelta(hours=7 * n), Status.FAILED if n % 5 == 0 else Status.COMPLETED)
         ended(AgentFactory(), now - timedelta(hours=7 * n))
     with timezone.override(VIENNA):
-        shown = figures.ran(watch, now).days
+        shown = views.ran(watch, now).days
     assert shown.total == 60
     for cell in shown.filled:
         found = listed(signed_in, cell.part.url)
@@ -60,14 +60,14 @@ def test_a_day_is_one_of_the_persons_zone(watch):
     at = datetime(2026, 11, 24, 12, tzinfo=UTC)
     ended(watch, datetime(2026, 11, 22, 23, 30, tzinfo=UTC))
     with timezone.override(VIENNA):
-        assert [cell.part.words for cell in figures.ran(watch, at).days.filled] == ["Mon 23 Nov"]
+        assert [cell.part.words for cell in views.ran(watch, at).days.filled] == ["Mon 23 Nov"]
     with timezone.override(UTC):
-        assert [cell.part.words for cell in figures.ran(watch, at).days.filled] == ["Sun 22 Nov"]
+        assert [cell.part.words for cell in views.ran(watch, at).days.filled] == ["Sun 22 Nov"]
 
 
 def test_thirteen_weeks_end_with_today_and_begin_with_a_monday(watch):
     at = datetime(2026, 11, 24, 12, tzinfo=UTC)
-    days = [cell.part.date for cell in figures.ran(watch, at).days.cells]
+    days = [cell.part.date for cell in views.ran(watch, at).days.cells]
     assert (days[0].isoformat(), days[0].weekday(), days[-1].isoformat()) == ("2026-08-31", 0, "2026-11-24")
 
 
@@ -77,7 +77,7 @@ def test_the_cost_of_thirty_days_leaves_out_what_is_older_or_imported(watch):
     ended(watch, now - timedelta(days=20), cost_usd="0.25")
     ended(watch, now - timedelta(days=40), cost_usd=9)
     ended(watch, now, cost_usd=9, trigger="import")
-    found = figures.ran(watch, now)
+    found = views.ran(watch, now)
     assert (found.runs, f"{found.cost:.2f}") == (3, "0.75")
 
 

@@ -10,8 +10,6 @@ from datetime import timedelta
 from html import unescape
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.models import Change, MemoryChange
@@ -44,7 +42,7 @@ def test_a_change_is_one_sentence_with_its_memory_and_the_confidence_before_and_
     told = {"before": {"confidence": 0.7}, "after": {"confidence": 0.8}}
     made = change("reinforced", memory=memory, session=session, actor="agent:watch", **told)
     html = signed_in.get("/memories/changes").content.decode()
-    text = " ".join(unescape(re.sub(r"<[^>]+>", " ", html[html.index("<tbody>") : html.index("</tbody>")])).split())
+    text = " ".join(unescape(re.sub(r"<[^>]+>", " ", html[html.index("<tbody ") : html.index("</tbody>")])).split())
     assert f"Session {session.pk} confirmed it" in text
     assert "The <b>dump</b> takes an hour" in text
     assert "0.70 → 0.80" in text
@@ -118,16 +116,6 @@ def test_typed_tokens_become_an_address(signed_in):
     assert answer.headers["Location"] == "/memories/changes?kind=faded&by=system&text=slow"
 
 
-def test_a_further_page_goes_on_where_the_first_one_ends(signed_in):
-    made = [change(at=timezone.now() - timedelta(hours=n // 2)) for n in range(30)]
-    html = signed_in.get("/memories/changes?size=25").content.decode()
-    [further] = re.findall(r'href="\?([^"]+)" rel="next"', html)
-    pages = shown(signed_in, "size=25") + shown(signed_in, unescape(further))
-    assert len(pages) == 30
-    assert set(pages) == {row.pk for row in made}
-    assert "30 changes" in html
-
-
 def test_what_is_listed_is_exported_as_csv_and_json(signed_in):
     change("edited", actor="anna", before={"confidence": 0.7}, after={"confidence": 0.9})
     change("created")
@@ -136,17 +124,6 @@ def test_what_is_listed_is_exported_as_csv_and_json(signed_in):
     assert (row[1], row[4], row[5]) == ("edited", "anna", "0.9")
     [one] = json.loads(signed_in.get("/memories/changes?kind=edited&format=json").getvalue())
     assert one["what"] == "anna changed the confidence from 0.70 to 0.90."
-
-
-def test_its_queries_are_the_same_with_twice_the_rows(signed_in):
-    def queries() -> int:
-        for n in range(10):
-            change(["created", "decayed", "deleted"][n % 3], session=SessionFactory())
-        with CaptureQueriesContext(connection) as asked:
-            signed_in.get("/memories/changes")
-        return len(asked)
-
-    assert queries() == queries() <= 19
 
 
 def test_only_those_who_may_see_memories_see_their_changes(client, stranger):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memories.recall.query import index_terms
 from memories.recall.results import Parts
-from memories.web.hits import marked, shares
+from memories.web.recall import marked, shares
 
 
 @given(st.text(max_size=80), st.lists(st.sampled_from(["restart", "jellyfin", "long"]), unique=True))

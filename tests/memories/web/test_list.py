@@ -11,7 +11,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops.lib.list_page import page as list_pages
+from claudeops.lib import capped
+from claudeops.lib.list_view import view as list_views
 from memories.lifecycle import verbs
 from memories.lifecycle.undo import restore
 from memories.models import Change, Disagreement, Memory, Verdict
@@ -200,51 +201,6 @@ def test_the_views_count_what_their_lists_show(viewer):
     assert 'aria-current="true">All' in html
 
 
-@pytest.mark.parametrize("key", list(listing.SORTS))
-def test_every_order_is_complete_over_its_pages_there_and_back(viewer, monkeypatch, key):
-    monkeypatch.setattr(list_pages, "SIZE", 3)
-    now = timezone.now()
-    for n in range(8):  # values that repeat, so that ties matter
-        MemoryFactory(
-            service=(None, "caddy", "jellyfin")[n % 3],
-            confidence=(0.3, 0.9)[n % 2],
-            updated_at=now - timedelta(hours=n % 4),
-        )
-    sort = listing.SORTS[key]
-    wanted = [row.pk for row in listing.ordered(Memory.objects.all(), sort)]
-    pages, html = [], html_of(viewer, f"{LIST}?sort={key}")
-    pages.append(listed(html))
-    while found := re.search(r'href="([^"]+)" rel="next"', html):
-        html = html_of(viewer, LIST + found[1].replace("&amp;", "&"))
-        pages.append(listed(html))
-    assert [pk for page in pages for pk in page] == wanted
-    assert [len(page) for page in pages] == [3, 3, 2]
-    back = re.search(r'href="([^"]+)" rel="prev"', html)[1].replace("&amp;", "&")
-    assert listed(html_of(viewer, LIST + back)) == pages[1]
-
-
-def test_a_sort_or_a_place_that_is_none_is_the_beginning(viewer):
-    memory = MemoryFactory()
-    for query in ("sort=observation", "after=x", "after=2026-01-01T00:00:00~1", "sort=confidence&before=7~1", "after="):
-        assert listed(html_of(viewer, f"{LIST}?{query}")) == [memory.pk]
-
-
-def test_the_number_of_queries_does_not_depend_on_the_number_of_rows(operators):
-    def queries(address: str) -> int:
-        with CaptureQueriesContext(connection) as captured:
-            html_of(operators, address, **HTMX)
-        return len(captured)
-
-    MemoryFactory.create_batch(5, session=SessionFactory())
-    html_of(operators, LIST)
-    addresses = (LIST, f"{LIST}?service=jellyfin&sort=service", f"{ROWS}?seen=x&rows=1.a-2.b")
-    few = [queries(address) for address in addresses]
-    for _ in range(10):
-        MemoryFactory(session=SessionFactory())
-    assert [queries(address) for address in addresses] == few
-    assert max(few) <= 29
-
-
 # -- the poll ----------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +229,7 @@ def test_a_poll_brings_what_changed_what_is_new_with_its_place_and_what_is_gone(
 
 
 def test_a_row_that_is_only_pushed_off_the_page_stays_as_it_may_be_selected(operators, monkeypatch):
-    monkeypatch.setattr(list_pages, "SIZE", 2)
+    monkeypatch.setattr(list_views, "SIZE", 2)
     old = [MemoryFactory(updated_at=timezone.now() - timedelta(hours=n)) for n in range(1, 3)]
     address = polling(html_of(operators, LIST))
     new = MemoryFactory()
@@ -296,7 +252,7 @@ def test_it_says_how_many_of_those_that_match_are_on_the_page(operators, monkeyp
     assert shown_of(html_of(operators, LIST)) == "14 memories"
     first = html_of(operators, f"{LIST}?service=disk&size=10")
     assert shown_of(first) == "13 memories that match"
-    monkeypatch.setattr(list_pages, "size_of", lambda given: 10)
+    monkeypatch.setattr(list_views, "size_of", lambda given: 10)
     first = html_of(operators, f"{LIST}?service=disk")
     assert shown_of(first) == "10 of 13 memories that match"
     last = re.search(r'href="([^"]+)" rel="next"', first)[1].replace("&amp;", "&")
@@ -305,7 +261,7 @@ def test_it_says_how_many_of_those_that_match_are_on_the_page(operators, monkeyp
     verbs.edit(MemoryFactory(service="disk"), by="other", observation="Disk 14 is slow")
     assert shown_of(html_of(operators, f"{poll}&hold", **HTMX)) == "10 of 14 memories that match"
     assert shown_of(html_of(operators, poll, **HTMX)) == "11 of 14 memories that match"  # one is pushed off, and stays
-    monkeypatch.setattr(listing, "CAP", 5)
+    monkeypatch.setattr(capped, "CAP", 5)
     assert shown_of(html_of(operators, f"{LIST}?service=disk")) == "10 of 5+ memories that match"
 
 
@@ -344,14 +300,6 @@ def test_what_no_longer_matches_the_filter_goes(operators):
     assert f"{other.pk}." in polling(html)
 
 
-def test_the_first_memory_takes_the_place_of_the_empty_list(operators):
-    address = polling(html_of(operators, LIST))
-    verbs.mark_persistent(MemoryFactory(), by="other")
-    response = operators.get(address, headers=HTMX)
-    assert response["HX-Retarget"] == "#memories"
-    assert len(listed(response.content.decode())) == 1
-
-
 def test_a_list_that_empties_says_so_in_its_place(operators):
     rows = MemoryFactory.create_batch(3, service="caddy")
     address = polling(html_of(operators, f"{LIST}?service=caddy"))
@@ -365,7 +313,7 @@ def test_a_list_that_empties_says_so_in_its_place(operators):
 
 
 def test_a_page_whose_rows_are_all_gone_gives_way_to_the_first_one(operators, monkeypatch):
-    monkeypatch.setattr(list_pages, "SIZE", 2)
+    monkeypatch.setattr(list_views, "SIZE", 2)
     rows = [MemoryFactory(updated_at=timezone.now() - timedelta(hours=n)) for n in range(4)]
     further = re.search(r'<a href="([^"]+)" rel="next"', html_of(operators, LIST))[1].replace("&amp;", "&")
     assert listed(html_of(operators, LIST + further)) == [rows[2].pk, rows[3].pk]

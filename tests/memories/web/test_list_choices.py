@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops.lib.list_page import page as list_pages
+from claudeops.lib.list_view import export
 from claudeops.lib.preferences.models import ListChoice, SavedView
 from memories.lifecycle import verbs
 from memories.models import Memory
@@ -197,7 +197,7 @@ def test_an_export_of_filters_that_cannot_be_read_is_empty_and_an_unknown_format
 
 
 def test_an_export_ends_at_its_cap_and_its_name_says_so(viewer, monkeypatch):
-    monkeypatch.setattr(list_pages, "MOST_EXPORTED", 2)
+    monkeypatch.setattr(export, "MOST", 2)
     MemoryFactory.create_batch(3)
     response = viewer.get(f"{LIST}?format=json")
     assert len(json.loads(b"".join(response.streaming_content))) == 2

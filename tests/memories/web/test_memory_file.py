@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memories.curate import files
 from memories.curate.document import MOST, WARN_AT, parse
 from memories.models import CommitKind, MemoryFile, MemoryFileCommit, ProposalKind, ProposalState, Tier
-from memories.web.memory_file_page import age_of, room_of, shown
+from memories.web.memory_file import age_of, room_of, shown
 from tests.memories.curate.conftest import data, theirs
 from tests.memories.curate.repositories import approved, messages
 from tests.memories.people import HTMX, signed_in

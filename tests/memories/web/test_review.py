@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from claudeops.lib.list_view import keyset
 from memories.lifecycle import verbs
 from memories.models import Change, Inactive, Memory, Verdict
 from memories.queries import list as listing
@@ -152,8 +153,8 @@ def test_the_queue_shows_all_that_waits_the_riskiest_first_with_its_reason(opera
 def test_a_further_page_of_the_queue_goes_on(waiting):
     order = listing.SORTS["-risk"]
     rows = Memory.objects.waiting()
-    first = listing.ordered(rows, order)[1]
-    page = listing.page_of(rows, order, after=listing.read_place(order, listing.place_of(order, first)))
+    first = keyset.ordered(listing.listed(rows), order)[1]
+    page = keyset.page_of(rows, order, 50, after=keyset.read_place(order, keyset.place_of(order, first)))
     assert [row.pk for row in page.rows] == [row.pk for row in waiting[2:]]
 
 

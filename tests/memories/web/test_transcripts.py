@@ -97,7 +97,7 @@ def test_a_row_says_what_happened_and_how_many_facts_were_stored_held_and_discar
     session = SessionFactory()
     row = observed(session=session, agent="watch", project=ProjectFactory(slug="shop"))
     html = viewer.get("/transcripts").content.decode()
-    text = words_of(html[html.index("<tbody>") : html.index("</tbody>")])
+    text = words_of(html[html.index("<tbody ") : html.index("</tbody>")])
     assert text.startswith("The backup was moved to beta watch shop session")
     assert "1 part 2 stored 1 held 1 discarded $0.0041" in text
     assert f'href="/transcripts/{row.pk}"' in html
