@@ -17,13 +17,13 @@ from claudeops import __version__
 from claudeops.lib import outage
 from claudeops.lib.api_errors import Refused
 from claudeops.lib.outage import Outage
-from memories.access import note_when_sent
 from memories.api.memories import router as memories_router
 from memories.api.projects import router as projects_router
 from memories.api.proposals import router as proposals_router
 from memories.api.recall import router as recall_router
 from memories.api.serializers import as_data
 from memories.api.transcripts import router as transcripts_router
+from memories.bearer import note_when_sent
 from memories.errors import Conflict, MemoriesError
 from memories.models import Memory
 from sessions_app.api.alerts import router as alerts_router

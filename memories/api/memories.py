@@ -12,16 +12,9 @@ from claudeops.lib.api_errors import Refused, check_names, narrowed
 from claudeops.lib.list_view import keyset
 from claudeops.lib.list_view.columns import SIZE
 from memories import store
-from memories.access import (
-    access_in,
-    changeable_memories,
-    changeable_memory,
-    memory_of,
-    needs,
-    project_of,
-    visible_memories,
-)
+from memories.access import changeable_memories, changeable_memory, memory_of, project_of, visible_memories
 from memories.api import serializers, shapes
+from memories.bearer import access_in, needs
 from memories.errors import AccessDenied, MemoryNotFound
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS, OF_REVIEW

@@ -21,10 +21,11 @@ from pydantic.alias_generators import to_camel
 
 from claudeops.lib.api_errors import Refused, check_names
 from memories import store
-from memories.access import Access, access_in, memories_of, memory_of_project, needs, project_named, visible_projects
+from memories.access import Access, memories_of, memory_of_project, project_named, visible_projects
 from memories.api import project_shapes as shapes
 from memories.api.serializers import history_of
 from memories.api.shapes import Page
+from memories.bearer import access_in, needs
 from memories.capture.statement import Provenance
 from memories.errors import AccessDenied, Conflict, InvalidMemory, InvalidProject
 from memories.lifecycle import verbs

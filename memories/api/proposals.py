@@ -14,8 +14,9 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from claudeops.lib.api_errors import Given, Whole, check_names, narrowed, page_of
-from memories.access import access_in, needs, visible_projects
+from memories.access import visible_projects
 from memories.api.serializers import proposal_as_data, proposals_as_data
+from memories.bearer import access_in, needs
 from memories.curate import proposals as verbs
 from memories.errors import AccessDenied, ProposalNotFound
 from memories.models import Proposal, Scope

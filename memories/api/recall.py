@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from ninja import Query, Router
 
 from claudeops.lib.api_errors import check_names
-from memories.access import access_in, needs
 from memories.api import shapes
+from memories.bearer import access_in, needs
 from memories.models import Scope
 from memories.recall.service import Question, as_data, ask
 

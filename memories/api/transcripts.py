@@ -11,7 +11,8 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from claudeops.lib.api_errors import Refused, check_names, narrowed, page_of
-from memories.access import Access, access_in, needs, visible_memories, visible_projects
+from memories.access import Access, visible_memories, visible_projects
+from memories.bearer import access_in, needs
 from memories.models import Fact, Scope, Transcript
 from memories.queries.transcripts import (
     PARTS,

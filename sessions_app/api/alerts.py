@@ -11,7 +11,8 @@ from ninja import Body, Router, Schema, Status
 from pydantic import Field
 
 from claudeops.lib.api_errors import Refused, check_names
-from memories.access import access_in, needs, project_of
+from memories.access import project_of
+from memories.bearer import access_in, needs
 from memories.models import Scope
 from sessions_app.alerts.forms import AnyForm, Generic
 from sessions_app.alerts.receive import receive

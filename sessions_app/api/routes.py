@@ -14,7 +14,8 @@ from ninja import Router, Schema, Status
 from pydantic import Field, StrictBool
 
 from claudeops.lib.api_errors import Given, Refused, Whole, check_names, narrowed, page_of
-from memories.access import Access, access_in, needs, project_of
+from memories.access import Access, project_of
+from memories.bearer import access_in, needs
 from memories.models import Project, Scope
 from sessions_app import queue
 from sessions_app.api import serializers

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from claudeops.lib.api_errors import Refused
-from memories.access import Bearer, note_when_sent
+from memories.bearer import Bearer, note_when_sent
 from memories.errors import AccessDenied
 from memories.models import Scope
 

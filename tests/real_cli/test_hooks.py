@@ -27,7 +27,7 @@ RESTART = "docker restart jellyfin"
 
 def test_a_restart_beyond_the_limit_is_refused_through_the_door(person, door):
     CooldownActionFactory.create_batch(2, service="jellyfin")
-    theirs = '{\n  "permissions": {"allow": ["Bash(docker *)"]}\n}\n'
+    theirs = json.dumps({"permissions": {"allow": ["Bash(docker *)"]}}, indent=2) + "\n"
     person.settings.write_text(theirs)
     person.install("--cooldowns", "--url", door.url)
     person.api.script(KEY, answers(bash("echo looked"), bash(RESTART)), says("Not allowed."))
