@@ -37,7 +37,7 @@ SURFACES = {
 KEPT_OUT = ("django_q", "django.http", "django.contrib.admin", "django.shortcuts", "ninja", "django_htmx")
 ALLOWED = {
     "sessions_app/queue/tasks.py": {"django_q"},
-    "memories/access.py": {"ninja", "django.http"},
+    "memories/bearer.py": {"ninja", "django.http"},
 }
 
 TOP_LEVEL = {"manage.py", "claudeops", "memories", "sessions_app", "templates", "tests", "requirements.txt"}
