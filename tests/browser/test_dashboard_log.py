@@ -143,7 +143,7 @@ def test_a_flood_between_two_looks_is_shown_from_its_end_and_what_is_between_on_
     page.wait_for_function(AT_END)
     while page.locator(".log-more a").count():
         first = page.evaluate("document.querySelector('.log-more + li').id")
-        page.click(".log-more a")
+        page.locator(".log-more a").first.press("Enter")  # a log that follows its end may move below a mouse
         page.wait_for_function(f"() => document.getElementById('{first}').previousElementSibling.id !== ''")
     assert standing(page) == list(range(1, last + 1))
 
