@@ -53,7 +53,7 @@ def counts_of(parts: Iterable[QuerySet[Any]], most: int = CAP + 1) -> list[int]:
         else:
             counts.append(f"(SELECT count(*) FROM ({sql}) AS part_{place})")  # noqa: S608  (the ORM's)
             params += values
-    if not params:
+    if set(counts) <= {"0"}:
         return [0] * len(counts)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {', '.join(counts)}", params)
