@@ -155,7 +155,7 @@ def edit(
 
     `project` is an id, None makes it global; `agent` is a slug, None makes it that of every agent; `surface` is its
     window of time, "" for none. New text keeps the confidence; only a person's change confirms it
-    (`lifecycle.confirmation`). A confidence is clamped to 0..1; from the threshold on it reactivates, below it
+    (`lifecycle.rules`). A confidence is clamped to 0..1; from the threshold on it reactivates, below it
     deactivates. A new text passes the gate unless `provenance` says that a person typed it (raises TextHeld).
     `expected_change` is the latest change the person saw (0: none): raises Conflict when another one came since.
     `check` gets the locked memory and its new columns, and raises for what the caller may not change.

@@ -1,4 +1,4 @@
-"""Index all memories anew: words of texts without blanks are pairs of neighbours now (`recall/terms.py`)."""
+"""Index all memories anew: words of texts without blanks are pairs of neighbours now (`recall/query.py`)."""
 
 from django.db import migrations
 

@@ -64,6 +64,18 @@ def test_every_link_leads_somewhere(subtests):
             assert not broken
 
 
+def test_each_python_file_that_a_document_names_is_there():
+    """A document may leave out the first folders of a path: `queue/dispatch.py`."""
+    files = [path.relative_to(BASE_DIR).as_posix() for path in BASE_DIR.rglob("*.py") if ".venv" not in path.parts]
+    gone = [
+        f"{document.name}: {name}"
+        for document in sorted(BASE_DIR.glob("docs/*.md"))
+        for name in re.findall(r"`([\w/]+\.py)`", document.read_text(encoding="utf-8"))
+        if not any(f"/{file}".endswith(f"/{name}") for file in files)
+    ]
+    assert gone == []
+
+
 def test_what_the_architecture_names_by_path_is_there():
     text = read("docs/architecture.md")
     named = set(re.findall(r"`((?:claudeops|memories|sessions_app|templates|tests)/[\w./]+)`", text))
