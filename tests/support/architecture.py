@@ -98,6 +98,7 @@ def modules() -> str:
 
 def first_sentence(module: str) -> str:
     path = BASE_DIR / module.replace(".", "/")
-    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text("utf-8")
+    package = path / "__init__.py"  # of a package that is gone a folder may be left
+    source = (package if package.is_file() else path.with_suffix(".py")).read_text("utf-8")
     text = " ".join((ast.get_docstring(ast.parse(source)) or "").split("\n\n")[0].split())
     return re.split(r"(?<=\.) (?=[A-Z`])", text)[0]
