@@ -1,6 +1,6 @@
 """Select and relate the candidates of a statement: the known memories to compare it with. Writes index terms alone.
 
-Relate a statement to its candidates before the transaction, and again under the store's lock what changed since.
+It is related to them before the transaction; what changed since is related again under the store's lock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Learn from the runs of a project by rules: what several failed runs had in common, what a retry did differently.
 
-`rules` decides over summarised runs (pure), `runs` reads them, `lessons` stores what was found as memories.
-
 What a lesson repeats of a log is another's text: it is folded to plain characters, cut and quoted.
 
 A lesson's natural key is its text: a run counts once for it, and a new run confirms it.

@@ -1,6 +1,7 @@
 """Tell a person's task list what waits for a person: one item for each proposal, by a webhook.
 
-Its text was written by an agent: it is masked and cut, and mentions nobody and links nowhere at the other end.
+The text of an item was written by an agent: it is masked and cut, and mentions nobody and links nowhere at the other
+end.
 
 A proposal is claimed by a conditional UPDATE before its item is sent, and marked when it has arrived. A worker that
 dies in between lets its claim end, and the item is sent again.

@@ -1,10 +1,10 @@
 """Mask credentials where text is stored, logged or shown: model fields, a filter of logging, a note to a person.
 
-They mask what `save()`, `update()` and the bulk methods write, not what a query looks for. Migrations see Django's own
-fields, because the columns are the same. The first save imports the masks: their patterns take long to compile,
-and most commands save nothing.
+Masked fields mask what `save()`, `update()` and the bulk methods write, not what a query looks for. Migrations see
+Django's own fields, because the columns are the same. The first save imports the masks: their patterns take long to
+compile, and most commands save nothing.
 
-A full disk or a locked database is no bug: such an exception is one sentence, not a traceback each time.
+In logs a full disk or a locked database is no bug: such an exception is one sentence, not a traceback each time.
 """
 
 from __future__ import annotations

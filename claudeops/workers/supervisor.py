@@ -1,8 +1,8 @@
 """Start several processes together, restart those that die, stop them in order. `manage.py up` becomes this program.
 
-Linux only; elsewhere orphans have to be ended by hand. Never for the CLI of a session, which must outlive its worker.
-
-Each child has its own process session: Ctrl-C reaches only the supervisor. Importing Django would take 50 MB all day.
+When it dies, the kernel kills its children (Linux only; elsewhere orphans have to be ended by hand), but never the
+CLI of a session, which must outlive its worker. Each child has its own process session: Ctrl-C reaches only the
+supervisor. Importing Django would take 50 MB all day.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decide whether a text may become a memory: allow, hold or discard. Deterministic, without a database; fails closed.
 
-The thresholds of the gate with their defaults. Those in force are read by `memories.lifecycle.gate_decisions`. Pure.
+It has the defaults of its thresholds; those in force are read by `memories.lifecycle.gate_decisions`.
 
 `discard` is for text that says nothing worth keeping. `hold` stores it for review and never injects it: text that
 hides what it says, that addresses the model or has the form of an attack (one poisoned tool result would reach every

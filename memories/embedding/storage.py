@@ -1,7 +1,8 @@
 """Store vectors and dequeue their memories; hashes tell texts that changed since they were embedded.
 
-A new memory is queued for each model in use; a changed text loses its vector and is queued; a deleted memory takes its
-vectors along. Every `migrate` makes them, because SQLite drops a table's triggers when it rebuilds the table.
+A new memory is queued for each model in use; a changed text loses its vector and is queued; a deleted memory takes
+its vectors along. Triggers do that; every `migrate` makes them, because SQLite drops a table's triggers when it
+rebuilds the table.
 """
 
 from __future__ import annotations

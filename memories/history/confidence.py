@@ -1,6 +1,6 @@
-"""Compute a memory's confidence over time: its past from the change rows, and the forecast. Reads only.
+"""Compute a memory's confidence over time, past and forecast, and the coordinates of its chart. Reads only.
 
-Compute the SVG coordinates of the confidence chart and its axis of events. Pure; days are those of a given zone.
+Days are those of a given zone.
 """
 
 from __future__ import annotations

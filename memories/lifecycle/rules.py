@@ -1,6 +1,6 @@
 """Compute confidence, decay and expiry by `taxonomy.py`. Pure; confidence 0..1 at six decimals, times aware UTC.
 
-An end that a person set is the person's: it stays.
+An expiry that a person set is the person's: it stays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Call a model by its role: `ask()` is the one way. Each attempt is a row; without a model the answer says why.
 
-Both are read from the rows of calls, so that all processes and hosts agree. Calls that run at the same moment are not
-known to each other: a budget can be exceeded by as many calls as run at once.
+Budgets and rests are read from the rows of calls, so that all processes and hosts agree. Calls that run at the same
+moment are not known to each other: a budget can be exceeded by as many calls as run at once.
 """
 
 from __future__ import annotations

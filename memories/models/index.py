@@ -1,6 +1,6 @@
 """Tables that triggers keep beside memories: terms of the full-text index, tags of projects, vectors, counts by hour.
 
-Triggers (migration 0020) queue memories, also for raw SQL and without scans.
+Triggers queue memories for their vectors, also for raw SQL and without scans.
 """
 
 from __future__ import annotations

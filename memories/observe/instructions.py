@@ -1,6 +1,6 @@
 """What the observer is told, and the message that holds a prepared transcript.
 
-Keys are in lower case with dashes, without "and" and without the prefix `jc:`.
+The keys of the tables of words are in lower case with dashes, without "and" and without the prefix `jc:`.
 """
 
 from __future__ import annotations

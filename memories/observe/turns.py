@@ -1,9 +1,9 @@
 """What a part of a transcript holds, before it is prepared for the observer. Pure.
 
-It is taken out wherever it stands in the given turns, also where another one repeats it: four words of it in a row, all
-of a shorter passage, a word with a digit. The tags of an agent or a tool count in their own turn alone, so that no text
-from outside can take a person's words away. What an earlier part marked is not known here: if a later part repeats it,
-it is shown.
+What a person marked as private is taken out wherever it stands in the given turns, also where another one repeats it:
+four words of it in a row, all of a shorter passage, a word with a digit. The tags of an agent or a tool count in
+their own turn alone, so that no text from outside can take a person's words away. What an earlier part marked is not
+known here: if a later part repeats it, it is shown.
 """
 
 from __future__ import annotations

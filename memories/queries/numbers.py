@@ -2,7 +2,8 @@
 
 What waits on the desk, with the disagreements, is counted by `memories.desk.counts`.
 
-The app of sessions keeps the uses. It imports this app, not the reverse, so it hands over its count at start.
+The app of sessions keeps the uses of memories. It imports this app, not the reverse, so it hands over its count of
+them at start.
 
 A memory ends when it becomes inactive unless it is confirmed: the memories of projects expire, operational ones fade.
 Every query reads a range of the index `memories_project`.

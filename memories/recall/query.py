@@ -1,6 +1,6 @@
 """Parse a query: its terms, and the phrases and identifiers that must occur whole for a boost. Pure.
 
-Pure. A term is ASCII letters, digits and `_` (others are spelled by code point), so that no tokenizer splits or folds
+A term is ASCII letters, digits and `_` (others are spelled by code point), so that no tokenizer splits or folds
 it.
 """
 

@@ -2,8 +2,8 @@
 
 The transcript is the truth and a hook only a hint: what a hook misses, the sweep of the transcripts finds.
 
-The path comes from a hook: only a transcript of the CLI on this host is read. Whatever cannot be read counts as outside
-text.
+The path of a subagent's transcript comes from a hook: only a transcript of the CLI on this host is read. Whatever
+cannot be read counts as outside text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the door of the CLI's hooks has heard, and what it gave to a session of the CLI.
 
-Which session's log or transcript had a record of the CLI first: a fork and a resume copy records of another one.
+KnownRecord says which session's log or transcript had a record first: a fork and a resume copy records of another one.
 """
 
 from __future__ import annotations

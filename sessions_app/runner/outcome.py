@@ -1,11 +1,11 @@
-"""Decide the status of a run and its reason from the exit code, the last result and who ended it. Pure.
+"""Decide the status of a run and its reason by exit code, last result and who ended it; count what it spent. Pure.
 
-A run completed when the exit code is 0 AND there is a result AND its `is_error` is false. (Measured: an API error comes
-as subtype `success` with is_error true; SIGINT gives exit code 0 without a result.)
+A run completed when the exit code is 0 AND there is a result AND its `is_error` is false. (Measured: an API error
+comes as subtype `success` with is_error true; SIGINT gives exit code 0 without a result.)
 
-A result line replaces the estimate. Its cost is cumulative; its turns and usage are its own. An estimate counts each
-message of the model once, with the usage of its last line, at the model's price; the CLI writes the first count of a
-message's output there, so an estimate is rather low.
+A result line replaces the estimate of what was spent. Its cost is cumulative; its turns and usage are its own. An
+estimate counts each message of the model once, with the usage of its last line, at the model's price; the CLI writes
+the first count of a message's output there, so an estimate is rather low.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read a transcript's file: the turns of one part, with what had been read by then. The file is the truth.
 
-Nobody knows what its writers had read: all of it counts as outside text.
+Nobody knows what the writers of a plain text had read: all of it counts as outside text.
 
 A file is read from its first byte, because what a line means depends on those before it. Credentials are masked here,
 before a text leaves this package.

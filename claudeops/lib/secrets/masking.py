@@ -1,7 +1,8 @@
 """Find credentials and mask them, in texts and in values made of them. Pure.
 
-Where a value ends is not known: what follows a break is its rest when it looks as random as values do, so that the text
-after a value stays. Less is asked of a string that is put together ("a" + "b", a backslash at the end of a line).
+Where a value that is split ends is not known: what follows a break is its rest when it looks as random as values do,
+so that the text after a value stays. Less is asked of a string that is put together ("a" + "b", a backslash at the
+end of a line).
 """
 
 from __future__ import annotations

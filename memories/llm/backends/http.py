@@ -1,7 +1,10 @@
-"""Call a model over HTTP: Anthropic's Messages API where the address ends with /messages, else OpenAI's chat API.
+"""Call a model over HTTP, or answer from recordings.
 
-FOLDER/ROLE/HASH.txt holds what the model said to the prompt with this hash. FOLDER/ROLE/about-NAME.txt holds in its
-first line what a prompt has to contain, below it the answer; ROLE/otherwise.txt is the answer to all other prompts.
+Over HTTP: Anthropic's Messages API where the address ends with /messages, else OpenAI's chat API.
+
+Recorded: FOLDER/ROLE/HASH.txt holds what the model said to the prompt with this hash. FOLDER/ROLE/about-NAME.txt
+holds in its first line what a prompt has to contain, below it the answer; ROLE/otherwise.txt is the answer to all
+other prompts.
 """
 
 from __future__ import annotations
