@@ -70,11 +70,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def render(at: datetime) -> bytes:
     """Return the text of the metrics at `at` (UTC), by a number of queries that does not grow."""
     registry = CollectorRegistry()
-    registry.register(House(at))
+    registry.register(MetricsCollector(at))
     return generate_latest(registry)
 
 
-class House(Collector):
+class MetricsCollector(Collector):
     """The metrics at one moment."""
 
     def __init__(self, at: datetime) -> None:

@@ -21,7 +21,7 @@ from django.utils.crypto import salted_hmac
 
 from claudeops import __version__
 from claudeops.lib.secrets import mask
-from claudeops.metrics import House
+from claudeops.metrics import MetricsCollector
 from memories.models import CallOutcome, ModelCall, TelemetryCursor, TelemetryRecord
 from sessions_app.models import Session
 
@@ -303,7 +303,7 @@ def _metrics(at: datetime) -> tuple[MetricsData, int]:
             "",
             Gauge([NumberDataPoint(dict(one.labels), now, now, one.value) for one in family.samples]),
         )
-        for family in House(at).collect()
+        for family in MetricsCollector(at).collect()
     ]
     scope = ScopeMetrics(InstrumentationScope("claudeops", __version__), gauges, "")
     return MetricsData([ResourceMetrics(_resource(), [scope], "")]), len(gauges)

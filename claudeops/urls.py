@@ -4,12 +4,23 @@ from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path, re_path
+from django.views.generic import RedirectView
 
 from claudeops import api, apidocs, health, jump, metrics, views
 from claudeops.apps import find_admin_pages
 from claudeops.lib.preferences.views import preferences
 
 find_admin_pages()
+
+FORMER = {
+    "desk": "inbox",
+    "memories/inbox": "inbox",
+    "memories/surfacing": "memories/timed",
+    "purges": "forget",
+    "telemetry": "diagnostics",
+    "transcripts": "learning-log",
+}
+"""The addresses of pages by those that they had before, and are kept for links in notifications and bookmarks."""
 
 handler500 = views.server_error
 
@@ -41,4 +52,8 @@ urlpatterns = [
     path("api/", include((api.routes(), "api"))),
     re_path(r"^api(?:/(?P<rest>(?s:.*)))?\Z", api.in_json(api.anything_else)),
     path("admin/", admin.site.urls),
+    *(
+        re_path(rf"^{old}(?P<rest>(?:/.*)?)$", RedirectView.as_view(url=f"/{new}%(rest)s", query_string=True))
+        for old, new in FORMER.items()
+    ),
 ]

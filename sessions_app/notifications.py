@@ -219,7 +219,7 @@ def _send(row: Proposal) -> str:
 
 def item_of(row: Proposal) -> Item:
     project = row.file.project
-    path = f"{reverse('desk')}?item=proposals-{row.pk}"
+    path = f"{reverse('inbox')}?item=proposals-{row.pk}"
     base = settings.CLAUDEOPS_PUBLIC_URL.rstrip("/")
     return Item(
         pk=row.pk,

@@ -9,10 +9,10 @@ from django.db.models import Count
 
 from memories.curate.told import NOT_CURATED, Curated
 from memories.files.told import NOTHING_TOLD, Told
+from memories.injection.counting import count_injected
 from memories.injection.knowledge import NO_KNOWLEDGE, Knowledge
 from memories.injection.ops import Injection
 from memories.injection.project import Selection
-from memories.injection.told import count_told
 from memories.lifecycle.lock import writing
 from memories.models import Change, MemoryChange, Recalled
 from memories.telemetry import record
@@ -76,7 +76,7 @@ def keep(
         before = set(earlier.values_list("memory_id", flat=True))
         earlier.delete()
         rows = [Injected(session=session, memory_id=entry["id"]) for entry in included]
-        count_told([row.memory_id for row in rows], before, at=at)
+        count_injected([row.memory_id for row in rows], before, at=at)
         Injected.objects.bulk_create(rows, batch_size=500)
         record(
             "memory.inject.completed",
@@ -101,7 +101,7 @@ def withdraw(session: Session, *, at: datetime) -> None:
     """Take the receipt of a session back that could not be started: it was told nothing."""
     with writing():
         rows = Injected.objects.filter(session=session)
-        count_told((), set(rows.values_list("memory_id", flat=True)), at=at)
+        count_injected((), set(rows.values_list("memory_id", flat=True)), at=at)
         rows.delete()
         InjectionReceipt.objects.filter(session=session).delete()
 

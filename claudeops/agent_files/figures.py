@@ -92,7 +92,7 @@ def captures_of(file: AgentFile, at: datetime) -> Captures:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Injections:
     """When the file was last told and with how many tokens, and how often in 30 days: to sessions and by hooks."""
 
     at: datetime | None
@@ -107,7 +107,7 @@ def agents_of(file: AgentFile) -> list[Agent]:
     return sorted(agents, key=lambda one: (one.project_id != file.project_id, one.slug))
 
 
-def heard_of(file: AgentFile, agents: Sequence[Agent], at: datetime) -> Heard:
+def injections_of(file: AgentFile, agents: Sequence[Agent], at: datetime) -> Injections:
     """Read when the file was told as of `at` (aware). Three queries."""
     rows = Session.objects.filter(
         project=file.project_id, agent__in=agents, queued_at__gte=at - MONTH, receipt__agent_file__file=file.pk
@@ -118,7 +118,7 @@ def heard_of(file: AgentFile, agents: Sequence[Agent], at: datetime) -> Heard:
     summed = hooks.aggregate(number=Count("pk"), last=Max("at"))
     by_hook = hooks.order_by("-at").first() if summed["number"] else None
     if by_hook is not None and (not told or by_hook.at > told[0][1]):
-        return Heard(by_hook.at, by_hook.tokens, by_hook.session_id, len(told) + summed["number"])
+        return Injections(by_hook.at, by_hook.tokens, by_hook.session_id, len(told) + summed["number"])
     if told:
-        return Heard(told[0][1], told[0][2], told[0][0], len(told) + summed["number"])
-    return Heard(None, 0, None, 0)
+        return Injections(told[0][1], told[0][2], told[0][0], len(told) + summed["number"])
+    return Injections(None, 0, None, 0)

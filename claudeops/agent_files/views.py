@@ -13,9 +13,9 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils import timezone
 
-from claudeops.agent_files.figures import agents_of, captures_of, heard_of
+from claudeops.agent_files.effect import came_back, effect_of
+from claudeops.agent_files.figures import agents_of, captures_of, injections_of
 from claudeops.agent_files.lines import limits_of, open_clashes, parts_of
-from claudeops.agent_files.worth import came_back, worth_of
 from claudeops.lib.answers import action, actor, by_htmx, in_words, moved, page
 from claudeops.lib.detail_page import Tab, tabs_of
 from claudeops.lib.secrets import mask
@@ -153,7 +153,7 @@ def _page(
         "left_count": file.entries.exclude(left_because="").count(),
         "its_agent": agents[0] if agents else None,
         "captured": captures_of(file, at),
-        "heard": heard_of(file, agents, at),
+        "injections": injections_of(file, agents, at),
         "joins": _joins([*rows, *left]),
         "came_back": came_back([*rows, *left]),
         "edited": line,
@@ -162,7 +162,7 @@ def _page(
         "add_form": added or LineForm(file, initial={"category": "learning"}, name="add"),
     }
     if request.user.has_perm("sessions_app.view_session"):
-        context["worth"] = worth_of(file, agents, at)
+        context["effect"] = effect_of(file, agents, at)
     if tabs.shown == "read":
         context["parts"] = parts_of(file, rows, is_told, at)
     elif tabs.shown == "changes":

@@ -13,7 +13,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Substr
 
 from claudeops.lib.capped import Count
-from memories import desk, embedding
+from memories import embedding, inbox
 from memories.models import trust
 from memories.queries import numbers as of_memories
 from memories.queries.filters import ACTIVE, INACTIVE, WAITING
@@ -69,19 +69,19 @@ class Figures:
 
     @property
     def disagreements_shown(self) -> str:
-        """As the desk shows it."""
-        return desk.shown(self.disagreements) or "0"
+        """As the inbox shows it."""
+        return inbox.shown(self.disagreements) or "0"
 
     @property
     def proposals_shown(self) -> str:
-        return desk.shown(self.proposals)
+        return inbox.shown(self.proposals)
 
 
 def read(at: datetime) -> Figures:
     """Read the figures as of `at` (aware)."""
     cost_today, _ = Session.objects.paid_on(day_of(at)).cost_and_turns()
     week_cost, week_turns = Session.objects.paid_since(at - AGES[WEEK]).cost_and_turns()
-    on_desk = desk.counts()
+    on_inbox = inbox.counts()
     events = of_sessions.events_last_day(at)
     return Figures(
         running=_listed(Session.objects.running().order_by("-queued_at", "-id")),
@@ -90,8 +90,8 @@ def read(at: datetime) -> Figures:
         queued_count=of_sessions.queued(),
         failed=_failed(),
         failed_day=of_sessions.failed_last_day(at),
-        disagreements=desk.count_of_view("disagreements", on_desk),
-        proposals=desk.count_of_view("proposals", on_desk),
+        disagreements=inbox.count_of_view("disagreements", on_inbox),
+        proposals=inbox.count_of_view("proposals", on_inbox),
         memories={name: of_memories.memories(name) for name in (ACTIVE, INACTIVE)} | {WAITING: of_memories.waiting()},
         trust=trust.mode(),
         events={level.value: events.get(level, Count(0)) for level in reversed(Level)},

@@ -6,9 +6,9 @@ from django.urls.resolvers import URLPattern
 from claudeops.purge import views
 
 urlpatterns: list[URLPattern] = [
-    path("purges", views.purges, name="purges"),
-    path("purges/<int:pk>", views.purge, name="purge"),
-    path("purges/<int:pk>/live", views.live, name="purge-live"),
-    path("purges/<int:pk>/drop", views.drop, name="purge-drop"),
-    path("purges/<int:pk>/allow", views.allow, name="purge-allow"),
+    path("forget", views.purges, name="purges"),
+    path("forget/<int:pk>", views.purge, name="purge"),
+    path("forget/<int:pk>/live", views.live, name="purge-live"),
+    path("forget/<int:pk>/drop", views.drop, name="purge-drop"),
+    path("forget/<int:pk>/allow", views.allow, name="purge-allow"),
 ]

@@ -1,4 +1,4 @@
-"""`/purges` and `/purges/{id}`: choose what is to be forgotten, see what would go, confirm it, read the receipt."""
+"""`/forget` and `/forget/{id}`: choose what is to be forgotten, see what would go, confirm it, read the receipt."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ MOST_REASONS = 5
 MOST_FILES = 10
 MOST_MINUTES = timedelta(minutes=10)
 """How long an approved proposal may wait for its commit, which is made within a minute."""
-MEND_FILE = "Mend it, then: manage.py memory-file sync. The proposals on the desk remove entries."
+MEND_FILE = "Mend it, then: manage.py memory-file sync. The proposals in the inbox remove entries."
 WAITS = "An idle worker takes a session within a minute; docs/operating.md says what ends each reason to wait."
 
 
@@ -389,7 +389,7 @@ def _transcripts(at: datetime) -> Iterator[Finding]:
         return
     last = transcripts.seen(at)
     if last.problems:
-        hint = "Their files were rewritten, so what is new in them is unknown: /transcripts"
+        hint = "Their files were rewritten, so what is new in them is unknown: /learning-log"
         yield Finding(WARNING, "transcripts", f"{last.problems:,} of the last day cannot be observed any further", hint)
     elif last.last_at:
         yield Finding(

@@ -1,4 +1,4 @@
-"""`/api/proposals`: list, show, edit, approve, reject and undo, by the verbs of the desk.
+"""`/api/proposals`: list, show, edit, approve, reject and undo, by the verbs of the inbox.
 
 Proposals hold what nobody allowed yet, so that reading them needs the scope review, and deciding write as well.
 """

@@ -125,7 +125,7 @@ def visible_transcripts(access: Access) -> QuerySet[Transcript]:
 
 
 @router.get(
-    "/transcripts",
+    "/learning-log",
     **needs(Scope.READ, TranscriptsOut, filters=TranscriptFilterSet, also=AFTER),
     summary="Observed transcripts, 50 a page, the last seen first",
 )
@@ -139,7 +139,7 @@ def transcripts(request: HttpRequest) -> dict[str, Any]:
 
 
 @router.get(
-    "/transcripts/{int:transcript_id}",
+    "/learning-log/{int:transcript_id}",
     **needs(Scope.READ, WholeTranscript, also={"part": "The number of the first part; 1 by default."}),
     summary="One transcript",
 )

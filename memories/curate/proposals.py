@@ -415,7 +415,7 @@ def _new_text(row: Proposal, text: str | None, *, by: str, typed: bool) -> dict[
     if judged.verdict != "allow":
         raise TextHeld(
             f"The text is not allowed: {judged.reason}. Nothing was changed.",
-            "Let a person edit the proposal on the desk.",
+            "Let a person edit the proposal in the inbox.",
             field="text",
         )
     return {"text": entry}

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from django.utils import timezone
 
-from memories.history.forecast import End, Forecast, Point, fate, forecast, steps_taken
+from memories.history.forecast import End, Forecast, Point, forecast, outcome, steps_taken
 from memories.lifecycle.rules import clamp
 from memories.models import Change, Memory, MemoryChange
 from memories.taxonomy import TAXONOMIES
@@ -67,7 +67,7 @@ def confidence_history_of(memory: Memory, *, at: datetime) -> ConfidenceHistory:
         now=at,
         expires_at=memory.expires_at if memory.active else None,
         cut=cut,
-        words=fate(memory, ahead, at, None if memory.active else _inactive_since(changes)),
+        words=outcome(memory, ahead, at, None if memory.active else _inactive_since(changes)),
     )
 
 

@@ -104,7 +104,7 @@ BECAUSE = {
 CONFIRMED = "unless a session or a person confirms it"
 
 
-def fate(memory: Memory, ahead: Forecast, now: datetime, inactive_since: datetime | None = None) -> str:
+def outcome(memory: Memory, ahead: Forecast, now: datetime, inactive_since: datetime | None = None) -> str:
     """Return the sentence: "Fades in 9 days, on Thu 26 Nov, unless a session or a person confirms it.".
 
     `ahead` is the forecast at `now` (aware). `inactive_since` is when an inactive memory became so, if that is known.

@@ -76,9 +76,7 @@ def usable(project: int | Literal["any"] | None, agent: str | None) -> MemoryQue
     return Memory.objects.active().allowed().trusted().isolated_to(project, agent)
 
 
-def surfacing(
-    project: int | Literal["any"] | None, agent: str | None, at: datetime, *, taxonomy: str = ""
-) -> list[Memory]:
+def timed(project: int | Literal["any"] | None, agent: str | None, at: datetime, *, taxonomy: str = "") -> list[Memory]:
     """Return the memories that may go into prompts and whose window is open at `at` (aware).
 
     `project` and `agent` are a scope as in `isolated_to`. The highest confidence first.

@@ -52,7 +52,7 @@ def as_table(memories: Sequence[Memory]) -> str:
     return listing(memories, columns, "No memory matches.")
 
 
-def surfacing_table(found: Sequence[Windowed], empty: str) -> str:
+def timed_table(found: Sequence[Windowed], empty: str) -> str:
     """Format the memories with a window, the next first; times are UTC. `empty` for none."""
     columns: Columns = {
         "id": "memory.pk",

@@ -96,7 +96,7 @@ def in_words(evidence: Mapping[str, Any]) -> tuple[str, ...]:
     if evidence.get("apart"):
         found.append(f"Why they were not taken as one: {evidence['apart']}")
     if isinstance(cosine := evidence.get("cosine"), int | float):
-        found.append(f"Their meanings are {cosine:.0%} alike (cosine).")
+        found.append(f"Their meanings are {cosine:.0%} alike.")
     if isinstance(alike := evidence.get("similarity"), int | float):
         found.append(f"They share {alike:.0%} of their words and amounts.")
     for amount in evidence.get("quantities", ()):

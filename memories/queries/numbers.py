@@ -1,6 +1,6 @@
 """The numbers of memories that several pages show: what each counts is said here alone.
 
-What waits on the desk, with the disagreements, is counted by `memories.desk.counts`.
+What waits in the inbox, with the disagreements, is counted by `memories.inbox.counts`.
 
 The app of sessions keeps the uses of memories. It imports this app, not the reverse, so it hands over its count of
 them at start.

@@ -17,7 +17,7 @@ from django.utils.text import Truncator
 
 from claudeops.lib import humanize, local_time
 from claudeops.lib import markdown as markdown_of
-from memories import desk
+from memories import inbox
 from memories.history.forecast import forecast
 from memories.models import Memory, Trust
 from memories.queries.list import status_of, why_of
@@ -31,9 +31,9 @@ LOW, HIGH = 0.3, 0.7  # where the bar changes its colour
 
 
 @register.simple_tag
-def desk_count() -> str:
-    """Return the number of items on the desk, as of at most some seconds ago; empty for none."""
-    return desk.shown(desk.count())
+def inbox_count() -> str:
+    """Return the number of items in the inbox, as of at most some seconds ago; empty for none."""
+    return inbox.shown(inbox.count())
 
 
 @register.filter

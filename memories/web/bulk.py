@@ -23,7 +23,7 @@ from claudeops.lib.form_method import FIELD
 from claudeops.lib.list_view.selection import IdRangesField, UnreadableSelection
 from claudeops.lib.list_view.view import ListView
 from claudeops.lib.masked import masked_note
-from memories import desk
+from memories import inbox
 from memories.capture.statement import Provenance
 from memories.errors import MemoriesError
 from memories.exchange.import_export import export_lines
@@ -216,8 +216,8 @@ def _undo(address: str, request: HttpRequest) -> bool:
         return restore(given["pk"], given["change"], by=by, only_latest=True) is not None
     if match.url_name == "memories-undo":
         return lifecycle.undo(given["change"], by=by).back > 0
-    if match.url_name == "desk-undo" and given["kind"] in desk.KINDS:
-        kind = desk.KINDS[given["kind"]]
+    if match.url_name == "inbox-undo" and given["kind"] in inbox.KINDS:
+        kind = inbox.KINDS[given["kind"]]
         if not request.user.has_perm(kind.permission):
             raise ValueError(f"You may not decide about {kind.label.lower()}.")
         kind.undo(given["token"], by=by)

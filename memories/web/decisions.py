@@ -1,4 +1,4 @@
-"""`/telemetry/decisions`: what the gate and the triage decided over time, by agent and by rule."""
+"""`/diagnostics/decisions`: what the gate and the triage decided over time, by agent and by rule."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def _band(run: MaintenanceRun, rows: dict[str, MaintenanceStep], totals: Sequenc
             Figure("Compared", f"{(merged.counts if merged else {}).get('looked', 0):,}", "for duplicates"),
             Figure("Changed", f"{changed:,}", f"usually {usual:,}" if len(totals) > 1 else ""),
             Figure(
-                "Asked", f"{(merged.counts if merged else {}).get('asked', 0):,}", "a person decides", reverse("desk")
+                "Asked", f"{(merged.counts if merged else {}).get('asked', 0):,}", "a person decides", reverse("inbox")
             ),
             Figure("Cost", humanize.dollars((judged.counts if judged else {}).get("cost_usd", 0)), "of the judge"),
             Figure("Next", _clock(domain.Place.of_settings().next(timezone.now()))),

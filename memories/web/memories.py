@@ -223,7 +223,7 @@ MOST = 200
 
 
 @page("memories.view_memory")
-def surfacing(request: HttpRequest) -> HttpResponse:
+def timed(request: HttpRequest) -> HttpResponse:
     found = upcoming(usable(ANY_PROJECT, ANY_AGENT).select_related("project"), timezone.now(), days=DAYS)
     context = {"rows": found[:MOST], "more": max(0, len(found) - MOST), "days": DAYS}
-    return render(request, "memories/surfacing.html", context)
+    return render(request, "memories/timed.html", context)

@@ -24,12 +24,12 @@ from django.views.decorators.http import require_safe
 
 from claudeops.lib.answers import action, actor, in_words, moved, page
 from claudeops.lib.diff import line_diff
-from memories import desk
+from memories import inbox
 from memories.curate import files
 from memories.curate.document import MOST, SECTIONS, TITLE, WARN_AT, Document, Entry, parse
-from memories.desk.kinds import read_id, read_pick
-from memories.desk.proposals import in_file
 from memories.errors import Conflict, MemoriesError
+from memories.inbox.kinds import read_id, read_pick
+from memories.inbox.proposals import in_file
 from memories.models import MemoryFile, MemoryFileCommit, Project, ProposalEvidence
 
 WEEK, MONTH = timedelta(days=7), timedelta(days=30)
@@ -243,21 +243,21 @@ def revert(request: HttpRequest, pk: int) -> HttpResponse:
 
 @action((SEES, "memories.change_proposal"))
 def decide(request: HttpRequest, pk: int) -> HttpResponse:
-    """Decide about a proposal of the file, as the desk does, and come back to the file."""
+    """Decide about a proposal of the file, as the inbox does, and come back to the file."""
     file = _file(pk)
     kind_name, _, decision = request.POST.get("decision", "").partition(".")
-    kind = desk.KINDS.get(kind_name)
+    kind = inbox.KINDS.get(kind_name)
     known = {one.name: one for one in kind.decisions} if kind else {}
     try:
         of, pick = read_pick(request.POST.get("pick", ""))
     except ValueError:
         of = ""
-    if kind is None or kind_name not in desk.VIEWS["proposals"][1] or of != kind_name or decision not in known:
+    if kind is None or kind_name not in inbox.VIEWS["proposals"][1] or of != kind_name or decision not in known:
         said = "The decision could not be read. Nothing was changed."
         return moved(request, address_of(file.project), said, level=messages.ERROR)
     done = kind.decide(decision, [pick], by=actor(request), text=request.POST.get("observation"))
     said = " ".join([f"1 {known[decision].done}."] * done.count + list(done.refused))
-    undo = reverse("desk-undo", args=[kind_name, done.undo]) if done.undo else ""
+    undo = reverse("inbox-undo", args=[kind_name, done.undo]) if done.undo else ""
     level = messages.WARNING if done.refused else messages.SUCCESS
     return moved(request, address_of(file.project), said, level=level, undo=undo)
 
@@ -336,7 +336,7 @@ def _of_file(request: HttpRequest, file: MemoryFile, tab: str) -> dict[str, Any]
         "waiting": [one for one in waiting if not one.sides],
         "room": room_of(document, net=grown["net"] or 0, since=grown["since"], at=at),
         "recent": list(commits[:RECENT]),
-        "commit_count": commits[: desk.CAP].count(),
+        "commit_count": commits[: inbox.CAP].count(),
     }
     if tab == "read":
         disputed = frozenset(str(one.proposal.conflict.get("theirs") or "") for one in conflicts)

@@ -1,4 +1,4 @@
-"""`/telemetry`: the records of the pipeline's stages with their counts by day, `/telemetry/{id}`: one of them."""
+"""`/diagnostics`: the records of the pipeline's stages with their counts by day, `/diagnostics/{id}`: one of them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ByDay:
 
 
 class TelemetryList(ListView):
-    name, heading, one = "telemetry", "Telemetry", "record"
+    name, heading, one = "telemetry", "Diagnostics", "record"
     template, row_template = "telemetry/list.html", "telemetry/_row.html"
     permission_required = SEES
     model, filterset = TelemetryRecord, TelemetryFilterSet

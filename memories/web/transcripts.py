@@ -1,4 +1,4 @@
-"""`/transcripts`: the observed transcripts, `/transcripts/{id}`: one of them, and sending a failed part again."""
+"""`/learning-log`: the observed transcripts, `/learning-log/{id}`: one of them, and sending a failed part again."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def band_of(row: Any) -> Band:
             Figure(
                 "Stored", _counted(row.stored), f"{_counted(row.merged)} merged into known ones" if row.merged else ""
             ),
-            Figure("Held", _counted(row.held), url=f"{reverse('desk')}?view=held" if row.held else ""),
+            Figure("Held", _counted(row.held), url=f"{reverse('inbox')}?view=held" if row.held else ""),
             Figure("Discarded", _counted(row.discarded)),
             *cost,
         ),
@@ -147,7 +147,7 @@ def draw_stage(stage: Any) -> None:
 
 
 def draw_facts(segments: list[SegmentFacts]) -> list[SegmentFacts]:
-    """Give each fact the `mark` of its priority, what `became` of it, and the desk's address while it waits (`review`).
+    """Give each fact the `mark` of its priority, what `became` of it, and its address in the inbox (`review`).
 
     `classified` says who chose its category: "operations (by the keywords, 0.90)". `said` is the model's own word.
     """
@@ -157,7 +157,7 @@ def draw_facts(segments: list[SegmentFacts]) -> list[SegmentFacts]:
         fact.classified, fact.said, fact.review = _category(fact), _said(fact), ""
         if fact.memory is not None and fact.memory.waits:
             kind = "held" if fact.memory.verdict == Verdict.HOLD else "unconfirmed"
-            fact.review = f"{reverse('desk')}?view={kind}&item={kind}-{fact.memory_id}"
+            fact.review = f"{reverse('inbox')}?view={kind}&item={kind}-{fact.memory_id}"
     return segments
 
 
@@ -192,7 +192,7 @@ CHANGES = "memories.change_memory"
 
 
 class TranscriptList(ListView):
-    name, heading, one = "transcripts", "Transcripts", "transcript"
+    name, heading, one = "transcripts", "Learning log", "transcript"
     template, row_template = "transcripts/list.html", "transcripts/_row.html"
     permission_required = SEES
     model, filterset = Transcript, TranscriptFilterSet

@@ -152,7 +152,7 @@ LEARNED = (
     ("rules-conventions", "Nothing may ever be written to the old file server while the shares move", 0.92, 3),
 )
 """What sessions of the last days found out: category, text, confidence, days ago. The reflector's recorded answer is
-about these, so that MEMORY.md has entries and the desk a proposal from the start."""
+about these, so that MEMORY.md has entries and the inbox a proposal from the start."""
 FORGOTTEN = (
     ("ops", "timing", "immich", "Rebuilds its thumbnails within 20 minutes after an upgrade", 0.7, 75),
     ("knowledge", "operations", None, "The rack's fans are loud above 48 degrees, which is normal", 0.8, 120),

@@ -30,7 +30,7 @@ def acknowledged_together(by: str, at: datetime) -> QuerySet[Event]:
     return Event.objects.filter(touched_at=at, acknowledged_at=at, acknowledged_by=by)
 
 
-def born_old(events: Iterable[Event], *, by: str, at: datetime) -> None:
+def acknowledge_if_old(events: Iterable[Event], *, by: str, at: datetime) -> None:
     """Acknowledge those of `events`, which are not stored yet, that are older than OLD at `at` (UTC) and open."""
     for event in events:
         if event.is_open and event.created_at < at - OLD:

@@ -19,7 +19,7 @@ from memories.files.told import Told, told
 from memories.models import AgentFile, Project, Source
 from sessions_app.hooks import receipts
 from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer, HookCall
-from sessions_app.hooks.observing import Heard, heard_in
+from sessions_app.hooks.observing import TranscriptReading, read_transcript
 from sessions_app.models import HookReceipt
 
 START, STOP, BY_PROMPT = "SubagentStart", "SubagentStop", "PreToolUse"
@@ -91,8 +91,8 @@ def learn(call: HookCall) -> None:
         return
     origin = f"hook:{call.payload.cli_session_id}:{call.payload.agent_id}"
     answer = call.payload.last_assistant_message
-    heard = heard_in(call.payload.agent_transcript_path, at=call.at)
-    said = _provenance(call, name, heard)
+    reading = read_transcript(call.payload.agent_transcript_path, at=call.at)
+    said = _provenance(call, name, reading)
     if not answer.strip():
         note_refused(Refused("block", "", NO_ANSWER), said, origin=origin, at=call.at)
         return
@@ -103,12 +103,12 @@ def learn(call: HookCall) -> None:
         origin=origin,
         provenance=said,
         at=call.at,
-        repeats=heard.repeats,
+        repeats=reading.repeats,
     )
     sync_file(call.project, name, by=said.actor, create=True)
 
 
-def _provenance(call: HookCall, agent: str, heard: Heard) -> Provenance:
+def _provenance(call: HookCall, agent: str, reading: TranscriptReading) -> Provenance:
     """Return the provenance of what a subagent says: what it had read, and what it was told."""
     of_session = HookReceipt.objects.filter(cli_session_id=call.payload.cli_session_id, agent=agent)
     # Told by its prompt, a receipt does not know which of the session's subagents of this name it was.
@@ -122,8 +122,8 @@ def _provenance(call: HookCall, agent: str, heard: Heard) -> Provenance:
         agent=agent,
         channel="hook",
         at=call.at,
-        exposure=heard.exposure,
-        exposed_to=heard.sources,
+        exposure=reading.exposure,
+        exposed_to=reading.sources,
         told=frozenset(entry["id"] for entry in receipt.included) if receipt else frozenset(),
         origin=f"session:{call.payload.cli_session_id}",
     )

@@ -18,7 +18,7 @@ from memories.access import note_use
 from memories.models import Project
 from memories.telemetry import record
 from sessions_app.errors import HookFailed, SessionsError
-from sessions_app.hooks import cooldowns, delegation, heard, news, observing
+from sessions_app.hooks import cooldowns, delegation, last_heard_from, news, observing
 from sessions_app.hooks.callers import Caller, caller_of
 from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer, HookCall, Payload, document, known, parse
 from sessions_app.models import Session
@@ -141,5 +141,5 @@ def _store(call: HookCall, records: list[Callable[[], object]]) -> None:
 def _note(event: str, caller: Caller, problem: str, at: datetime) -> None:
     if caller.access:
         note_use(caller.access, at=at)
-    if heard.note((event, caller.installation), problem, at=at):
+    if last_heard_from.note((event, caller.installation), problem, at=at):
         record("sessions.hook.failed", component="hooks", source="hook", success=False, at=at, event=event)

@@ -20,8 +20,8 @@ from django.conf import settings
 from django.db.models import Q
 
 from memories.curate.told import NOT_CURATED, select_curated
-from memories.injection.foremost import foremost
-from memories.injection.windows import surfacing, windowed
+from memories.injection.top_memories import top_memories
+from memories.injection.windows import timed, windowed
 from memories.models import ArrivedBy, Exposure, Memory, Project
 from memories.observe.turns import INSTEAD, Turn, TurnKind, without_private
 from memories.recall import Filters, Hit, recall
@@ -73,8 +73,8 @@ def brief(call: HookCall) -> HookAnswer | None:
 def briefing(call: HookCall, project: Project, *, budget: int) -> Briefing:
     """Compose the briefing; for one of our own sessions without what its prompt says already."""
     told = _told(call, prompts_too=call.payload.source not in FRESH)
-    known = foremost(project.pk, most=MOST_MEMORIES, without=told, at=call.at)
-    now = [one for one in surfacing(project.pk, None, call.at) if one.pk not in told]
+    known = top_memories(project.pk, most=MOST_MEMORIES, without=told, at=call.at)
+    now = [one for one in timed(project.pk, None, call.at) if one.pk not in told]
     curated = NOT_CURATED if call.session else select_curated(project)
     sections = [
         Section("Curated memory", [Line(one.text) for one in curated.included]),
@@ -187,7 +187,7 @@ UNREAD = "a transcript that could not be read"
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class TranscriptReading:
     """What was read. `repeats` says what of it a text repeats; empty when the text is the agent's own."""
 
     exposure: str = Exposure.OUTSIDE.value
@@ -195,16 +195,16 @@ class Heard:
     repeats: Callable[[str], str] = field(default=lambda text: "")
 
 
-def heard_in(path: str, *, at: datetime) -> Heard:
+def read_transcript(path: str, *, at: datetime) -> TranscriptReading:
     """Read the transcript at `path`; `at` is now (aware UTC)."""
     found = known_place(path)
     if found is None:
-        return Heard()
+        return TranscriptReading()
     state, batch, table = State(), Batch(), table_of_settings()
     results: dict[int, list[str]] = {}
     try:
         if found.stat().st_size > LARGEST:
-            return Heard()
+            return TranscriptReading()
         for raw in complete_lines(found, 0, final=True):
             if raw.data is None:
                 state.reading.missed()
@@ -213,7 +213,7 @@ def heard_in(path: str, *, at: datetime) -> Heard:
             results |= batch.results
             batch = Batch()
     except OSError:
-        return Heard()
+        return TranscriptReading()
     read = state.reading.read()
     texts = [(source, quoting.Text(text)) for offset, source in read.results for text in results.get(offset, ())]
-    return Heard(read.exposure, read.sources, lambda text: quoting.repeated(text, texts))
+    return TranscriptReading(read.exposure, read.sources, lambda text: quoting.repeated(text, texts))

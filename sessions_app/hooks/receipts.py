@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from memories.injection.budget import tokens
-from memories.injection.told import count_told
+from memories.injection.counting import count_injected
 from memories.telemetry import record
 from sessions_app.hooks.events import HookCall
 from sessions_app.models import HookReceipt
@@ -54,4 +54,4 @@ def count(receipts: QuerySet[HookReceipt]) -> None:
     for receipt in receipts.filter(counted_at=None).order_by("pk"):
         with transaction.atomic():
             if HookReceipt.objects.filter(pk=receipt.pk, counted_at=None).update(counted_at=timezone.now()):
-                count_told([entry["id"] for entry in receipt.included], (), at=receipt.at)
+                count_injected([entry["id"] for entry in receipt.included], (), at=receipt.at)

@@ -81,7 +81,7 @@ MOST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ServiceSessions:
     """The ids of the sessions that were about a service, since when (aware UTC). `cut`: there may be earlier ones."""
 
     sessions: frozenset[int]
@@ -89,7 +89,7 @@ class About:
     cut: bool
 
 
-def about(service: str, *, since: datetime) -> About:
+def sessions_about(service: str, *, since: datetime) -> ServiceSessions:
     """Return the sessions that were about `service` since a time.
 
     A session was about a service when it reported an event of it, checked its health, restarted or redeployed it, or
@@ -106,7 +106,7 @@ def about(service: str, *, since: datetime) -> About:
     if len(ids) > MOST:
         ids, cut = set(sorted(ids)[-MOST:]), True
         start = min(at for session, at in found if session in ids and at >= start)
-    return About(frozenset(ids), start, cut)
+    return ServiceSessions(frozenset(ids), start, cut)
 
 
 def _latest(service: str, since: datetime) -> Iterator[list[tuple[int | None, datetime]]]:

@@ -9,7 +9,7 @@ from statistics import median
 
 from claudeops.lib import humanize
 from sessions_app.models import Injected, Session, Status, Trigger
-from sessions_app.queries.failures import about
+from sessions_app.queries.failures import sessions_about
 
 WINDOW = timedelta(days=90)
 FEWEST = 5
@@ -92,7 +92,7 @@ def helped(memory: int, service: str, *, at: datetime) -> Helped:
     Left out are imported logs, which are told nothing, and dry runs. Told is what its prompt held; sessions from before
     the memory existed were not told it.
     """
-    found = about(service, since=at - WINDOW)
+    found = sessions_about(service, since=at - WINDOW)
     rows = Session.objects.filter(pk__in=found.sessions, dry_run=False).exclude(trigger=Trigger.IMPORT)
     told = set(
         Injected.objects.filter(memory_id=memory, session__in=found.sessions).values_list("session_id", flat=True)

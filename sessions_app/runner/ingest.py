@@ -243,7 +243,7 @@ def _write(
             for event, at in batch.events
         ]
         if session.trigger == Trigger.IMPORT:
-            acknowledgement.born_old(events, by=IMPORTED, at=timezone.now())
+            acknowledgement.acknowledge_if_old(events, by=IMPORTED, at=timezone.now())
         _insert_new(Event.objects, "events", events, session, state)
         if state.stats != before:
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))

@@ -49,7 +49,7 @@ SHARED = 0.6
 """Least share of the text's words in a line or a discard that says it."""
 MARKER_LIKE = re.compile(r"\bMEMORY\b\s*[:\]\-(]|\[\s*memory\b", re.IGNORECASE)
 QUOTED = 200
-AT_DESK = Link("the desk", "desk", (), "view=discarded")
+IN_INBOX = Link("the inbox", "inbox", (), "view=discarded")
 
 
 def day(at: datetime | None) -> str:
@@ -124,7 +124,7 @@ def discarded(found: Trace, scope: Filters, at: datetime) -> bool:
     reason = row.words or ", ".join(row.reasons)
     found.ended(End.DISCARDED, day=day(row.at), reason=reason)
     found.seen[Name.TRANSCRIPT] = _written_by(row.session_id, row.text, row.at)
-    found.seen[Name.GATE] = Seen("Discarded it", reason, at=row.at, link=AT_DESK)
+    found.seen[Name.GATE] = Seen("Discarded it", reason, at=row.at, link=IN_INBOX)
     return True
 
 

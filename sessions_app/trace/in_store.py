@@ -122,7 +122,7 @@ class _Stored:
         reasons = in_words(decision.reasons) if decision else ""
         if memory.verdict == Verdict.HOLD:
             said = "A person rejected it" if memory.inactive_reason == Inactive.OPERATOR else "Held it for review"
-            return Seen(said, memory.verdict_reason or reasons, link=Link("the desk", "desk"))
+            return Seen(said, memory.verdict_reason or reasons, link=Link("the inbox", "inbox"))
         if memory.source == Source.HUMAN:
             return Seen("Not asked: a person typed it")
         if decision is None:

@@ -127,7 +127,7 @@ def _without_memory(found: Trace, number: int | None, when: datetime, scope: Fil
             or (with_transcripts and (in_transcripts(found, scope) or find.in_narratives(found, scope)))
         )
         if found.end is End.DISCARDED:
-            found.actions = [Link("Decide on it at the desk", "desk", query="view=discarded")]
+            found.actions = [Link("Decide on it in the inbox", "inbox", query="view=discarded")]
         if proposal := find.proposal_of(found.asked, scope):
             became = ": ".join(filter(None, (proposal.get_state_display(), proposal.why.rstrip("."))))
             found.notes.append(f"Proposal {proposal.pk} for {proposal.file} says so; {became}.")

@@ -36,7 +36,7 @@ def told(request: HttpRequest, pk: int) -> HttpResponse:
         "said_more": more,
         "before": before,
     }
-    template = "sessions/_told_page.html" if _inside(request) else "sessions/of_memory.html"
+    template = "sessions/_injected_page.html" if _inside(request) else "sessions/of_memory.html"
     return render(request, template, context)
 
 
@@ -65,7 +65,7 @@ def preview(request: HttpRequest) -> HttpResponse:
             form.add_error("session", f"Session {given['session']} is not there, or has no receipt.")
             return _preview(request, form, None, status=422)
     else:
-        beside = preview_of.last_told(
+        beside = preview_of.last_injected(
             tier=tier,
             project_id=project.pk if project else None,
             any_project="project" not in asked,

@@ -90,7 +90,7 @@ REASONS = (
 """The counts of an injection that say why memories are left out, and the list of memories that shows them."""
 
 
-def last_told(
+def last_injected(
     *, tier: int | None = None, project_id: int | None = None, any_project: bool = True, agent: str | None = None
 ) -> Session | None:
     """Return the last session with a receipt: of this tier (None: any), project (unless any will do) and agent."""

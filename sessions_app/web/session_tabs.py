@@ -128,7 +128,7 @@ def content_of(tab: str, session: Session, receipt: InjectionReceipt | None) -> 
 class Learned:
     """A change that the session made to a memory. `words` says what: "confirmed, 0.43 to 0.48".
 
-    `review` is the address of the desk when the memory waits for a person; `seq` the log line that says it (None: no
+    `review` is the address of the inbox when the memory waits for a person; `seq` the log line that says it (None: no
     line does).
     """
 
@@ -170,7 +170,7 @@ def _learned(change: MemoryChange, text: str, seq: int | None) -> Learned:
         reason = memory.verdict_reason if held else memory.unconfirmed
         words += (", held" if held else ", unconfirmed") + (f": {reason}" if reason else "")
         kind = "held" if held else "unconfirmed"
-        review = f"{reverse('desk')}?view={kind}&item={kind}-{memory.pk}"
+        review = f"{reverse('inbox')}?view={kind}&item={kind}-{memory.pk}"
     shown = memory.observation if memory is not None else text
     return Learned(change, shown, icon, words, review, seq)
 

@@ -205,7 +205,9 @@ def own_views(user: Any) -> list[BuiltIn]:
     if len(costs) >= 10:
         least = costs[-(len(costs) // 10)]
         query = urlencode({"cost": f">={least:.4f}", "sort": "-cost"})
-        views.append(BuiltIn(f"Dear, from ${least:.2f}", query, f"The tenth of the last {LAST} that cost most", False))
+        views.append(
+            BuiltIn(f"Expensive, above ${least:.2f}", query, f"The tenth of the last {LAST} that cost most", False)
+        )
     return [*views, BuiltIn("Mine", urlencode({"by": user.get_username()}), "", False)]
 
 

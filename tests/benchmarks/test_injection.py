@@ -8,7 +8,7 @@ import pytest
 from django.conf import settings
 
 from memories.injection.ops import build
-from memories.injection.windows import surfacing
+from memories.injection.windows import timed
 from memories.models import Memory
 from memories.models.memory import ANY_AGENT
 from memories.taxonomy import OPS
@@ -72,7 +72,7 @@ def test_reading_the_windows(report: Report, sizes: list[int], smoke: bool) -> N
                 Memory.objects.filter(pk=pk).update(surface=forms[number % len(forms)])
             series = Series()
             for _ in range(5 if smoke else 100):
-                series.time(surfacing, None, ANY_AGENT, NOW)
+                series.time(timed, None, ANY_AGENT, NOW)
             rows.append((f"{windows:,}", f"{size:,}", ms(series.median), ms(series.p95)))
     columns = ("memories with a window", "memories", "median ms", "p95 ms")
     report("WINDOWS OF TIME: which memories are told now", columns, rows)

@@ -23,11 +23,11 @@ EACH = 10
 STAGES = ("prepare", "call", "parse", "classify", "gate", "match", "store", "inject", "capture", "triage")
 DAYS = 30
 ADDRESSES = (
-    "/telemetry",
-    "/telemetry?component=gate",
-    "/telemetry?level=error",
-    "/telemetry?action=memory.store.failed",
-    "/telemetry/decisions",
+    "/diagnostics",
+    "/diagnostics?component=gate",
+    "/diagnostics?level=error",
+    "/diagnostics?action=memory.store.failed",
+    "/diagnostics/decisions",
 )
 
 
@@ -41,7 +41,7 @@ def test_the_pages_of_telemetry_with_many_records(
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     lines: list[tuple[str, ...]] = []
-    admin_client.get("/telemetry")  # imports and templates
+    admin_client.get("/diagnostics")  # imports and templates
     for address in ADDRESSES:
         series = Series()
         for _ in range(2 if smoke else 10):

@@ -1,4 +1,4 @@
-"""MEMORY.md in a real browser: read, edit, conflict, revert; and proposals at the desk by keys alone."""
+"""MEMORY.md in a real browser: read, edit, conflict, revert; and proposals in the inbox by keys alone."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def test_the_page_has_no_barriers_and_fits_every_screen(operators_window, confli
     for tab in ("", "?tab=text", "?tab=history", "?tab=edit", "?tab=history&line=5"):
         one.open(f"{PAGE}{tab}")
         assert one.faults(axe, album, f"memory-file-{tab[5:9]}") == []
-    one.open("/desk?view=proposals")
-    assert one.faults(axe, album, "desk-proposals") == []
+    one.open("/inbox?view=proposals")
+    assert one.faults(axe, album, "inbox-proposals") == []
     assert one.complaints == []
 
 
@@ -131,27 +131,27 @@ def test_a_promotion_is_reverted_and_the_revert_is_in_the_history(operators_wind
 def test_proposals_are_approved_edited_rejected_and_taken_back_by_keys_alone(operators_window, file, data):
     rows = [propose(file, f"The shop closes at {hour}:00", tier=Tier.PERSON) for hour in (18, 19, 20)]
     one = operators_window()
-    page = one.open("/desk?view=proposals")
-    page.locator(".desk-title", has_text="18:00").wait_for()
+    page = one.open("/inbox?view=proposals")
+    page.locator(".inbox-title", has_text="18:00").wait_for()
 
     def press(key: str, said: str) -> None:
         page.wait_for_timeout(450)  # the decisions rest after a swap
         page.keyboard.press(key)
-        page.locator(".desk-said", has_text=said).wait_for()
+        page.locator(".inbox-said", has_text=said).wait_for()
 
     press("r", "1 rejected.")
     press("u", "1 proposal waits again.")
     press("a", "1 approved.")
-    page.locator(".desk-title", has_text="19:00").wait_for()
+    page.locator(".inbox-title", has_text="19:00").wait_for()
     page.wait_for_timeout(450)
     page.keyboard.press("e")
-    page.locator("#desk-text:focus").wait_for()
+    page.locator("#inbox-text:focus").wait_for()
     page.keyboard.press("Control+a")
     page.keyboard.type("The shop closes at 19:30")
     page.keyboard.press("Escape")
-    page.locator(".desk-do .b-main").focus()
+    page.locator(".inbox-do .b-main").focus()
     page.keyboard.press("Enter")
-    page.locator(".desk-said", has_text="1 approved.").wait_for()
+    page.locator(".inbox-said", has_text="1 approved.").wait_for()
     page.wait_for_timeout(450)
     page.keyboard.press("x")
     press("r", "1 rejected.")

@@ -19,21 +19,21 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 SIDEBAR = [
     "Overview",
-    "Desk",
+    "Inbox",
     "Sessions",
     "Events",
     "Memories",
     "Changes",
     "Recall",
     "Memory file",
-    "Transcripts",
+    "Learning log",
     "Agents",
     "Projects",
     "Cooldowns",
     "Maintenance",
-    "Telemetry",
+    "Diagnostics",
     "Preferences",
-    "Purges",
+    "Forget",
     "Admin",
 ]
 SCREENS = [
@@ -188,7 +188,7 @@ def test_a_viewer_is_offered_no_action_on_any_page(window, house):
     viewer.groups.add(Group.objects.get(name="viewer"))
     one = window()
     one.enter(viewer)
-    assert list(links(one.open("/"))) == [label for label in SIDEBAR if label != "Purges"]
+    assert list(links(one.open("/"))) == [label for label in SIDEBAR if label != "Forget"]
     for path in places(one):
         page = one.page
         offered = page.eval_on_selector_all(

@@ -126,7 +126,7 @@ def test_without_javascript_the_link_leads_to_a_page_that_does_the_same(operator
 
 
 @pytest.mark.parametrize("width", [1440, 720])
-@pytest.mark.parametrize("path", ["/", "/memories", "/sessions", "/events", "/desk", "/preferences", "/admin/"])
+@pytest.mark.parametrize("path", ["/", "/memories", "/sessions", "/events", "/inbox", "/preferences", "/admin/"])
 def test_five_tab_stops_at_most_come_before_the_first_control_of_a_page(operators_window, width, path):
     page = operators_window(width=width).open(path)
     stops = []

@@ -31,7 +31,7 @@ def three():
 
 def test_the_pages_have_no_barrier_and_cut_nothing(operators_window, axe, album, three):
     one = operators_window()
-    for name, path in (("purges", "/purges"), *((f"purge-{row.pk}", f"/purges/{row.pk}") for row in three)):
+    for name, path in (("purges", "/forget"), *((f"purge-{row.pk}", f"/forget/{row.pk}") for row in three)):
         one.open(path)
         assert one.faults(axe, album, name) == []
     assert one.complaints == []
@@ -43,7 +43,7 @@ def test_a_memory_is_forgotten_by_keys_alone(operators_window):
     page = one.open(f"/memories/{memory.pk}")
     page.locator("#more summary").press("Enter")
     page.locator("#purge").press("Enter")
-    page.wait_for_url("**/purges/*")
+    page.wait_for_url("**/forget/*")
     tasks.count_purge(Purge.objects.get().pk)
     page.locator("#id_number").wait_for()
     page.locator("#id_number").fill("1")
@@ -57,7 +57,7 @@ def test_a_memory_is_forgotten_by_keys_alone(operators_window):
 
 def test_it_works_without_a_script(operators_window, three):
     one = operators_window(java_script_enabled=False)
-    page = one.open(f"/purges/{three[0].pk}")
+    page = one.open(f"/forget/{three[0].pk}")
     page.fill("#id_number", "7")
     with page.expect_navigation():
         page.click("#confirm-purge")

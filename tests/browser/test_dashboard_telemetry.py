@@ -36,9 +36,9 @@ def some():
 
 def test_the_list_and_a_record_have_no_barrier_and_cut_nothing(operators_window, axe, album, some):
     one = operators_window()
-    one.open("/telemetry")
+    one.open("/diagnostics")
     assert one.faults(axe, album, "telemetry") == []
-    one.open(f"/telemetry/{TelemetryRecord.objects.first().pk}")
+    one.open(f"/diagnostics/{TelemetryRecord.objects.first().pk}")
     assert one.faults(axe, album, "telemetry-record") == []
     assert one.complaints == []
 
@@ -50,20 +50,20 @@ def test_the_figures_of_gate_and_triage_have_no_barrier_and_cut_nothing(operator
     decision = {"tier": Tier.RULES, "verdict": ProposalVerdict.REJECT, "rule": "too_short", "by": "system"}
     ProposalDecision.objects.create(proposal=ProposalFactory(), **decision)
     one = operators_window(java_script_enabled=True)
-    page = one.open("/telemetry")
+    page = one.open("/diagnostics")
     page.click("#to-decisions")
     page.click("#range-7d")
-    page.wait_for_url("**/telemetry/decisions?range=7d")
+    page.wait_for_url("**/diagnostics/decisions?range=7d")
     assert one.faults(axe, album, "decisions") == []
     assert one.complaints == []
 
 
 def test_a_bar_leads_to_its_records_by_keys_alone(operators_window, some):
-    page = operators_window().open("/telemetry")
+    page = operators_window().open("/diagnostics")
     page.locator("#behind-by-day-1").evaluate("link => link.closest('details').open = true")
     page.locator("#behind-by-day-1").focus()
     page.keyboard.press("Enter")
-    page.wait_for_url("**/telemetry?during=*")
+    page.wait_for_url("**/diagnostics?during=*")
     assert page.locator("[data-row]").count() == 1
 
 

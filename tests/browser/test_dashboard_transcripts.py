@@ -50,32 +50,32 @@ def seen():
 
 def test_the_list_and_a_transcript_have_no_barrier_and_cut_nothing(operators_window, axe, album, seen):
     one = operators_window()
-    page = one.open("/transcripts")
+    page = one.open("/learning-log")
     assert page.locator("[data-row]").first.bounding_box()["y"] < 180
     assert one.faults(axe, album, "transcripts") == []
     for transcript in seen:
-        page = one.open(f"/transcripts/{transcript.pk}")
+        page = one.open(f"/learning-log/{transcript.pk}")
         page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
         assert one.faults(axe, album, f"transcript-{transcript.pk}") == []
     assert one.complaints == []
 
 
 def test_the_keys_open_a_transcript_and_go_to_the_next_one(operators_window, seen):
-    page = operators_window().open("/transcripts")
+    page = operators_window().open("/learning-log")
     page.keyboard.press("j")
     page.keyboard.press("Enter")
-    page.wait_for_url(f"**/transcripts/{seen[1].pk}")
+    page.wait_for_url(f"**/learning-log/{seen[1].pk}")
     page.keyboard.press("]")
-    page.wait_for_url(f"**/transcripts/{seen[0].pk}")
+    page.wait_for_url(f"**/learning-log/{seen[0].pk}")
     page.locator("details.fact-source summary").first.focus()
     page.keyboard.press("Enter")
     assert page.locator("details.fact-source").first.get_attribute("open") is not None
 
 
 def test_without_a_script_a_view_narrows_the_list_and_a_failed_part_is_sent_again(operators_window, seen):
-    page = operators_window(java_script_enabled=False).open("/transcripts")
+    page = operators_window(java_script_enabled=False).open("/learning-log")
     page.click(".views >> text=Failed")
-    page.wait_for_url("**/transcripts?state=failed")
+    page.wait_for_url("**/learning-log?state=failed")
     page.click("[data-row] a[data-open]")
     with page.expect_navigation():
         page.click("text=Try again")
@@ -87,7 +87,7 @@ def test_without_a_script_a_view_narrows_the_list_and_a_failed_part_is_sent_agai
 def test_the_page_of_a_waiting_transcript_shows_what_happens_and_keeps_what_is_open(operators_window, seen):
     failed = seen[1].parts.get()
     one = operators_window()
-    page = one.open(f"/transcripts/{seen[1].pk}")
+    page = one.open(f"/learning-log/{seen[1].pk}")
     page.click("text=Try again")
     page.locator("#toasts", has_text="waits again").wait_for()
     page.click(f"#part-{failed.number}-stages summary")

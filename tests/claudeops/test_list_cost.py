@@ -13,7 +13,7 @@ from claudeops.lib.list_view.view import LISTS
 from memories.lifecycle import verbs
 from memories.models import Verdict
 from sessions_app.models import Status
-from tests.memories.web.test_desk import decide, pick_of
+from tests.memories.web.test_inbox import decide, pick_of
 from tests.support.factories import (
     AgentFactory,
     CooldownActionFactory,
@@ -60,7 +60,7 @@ def test_every_list_asks_at_most_twelve_questions(admin_client):
             assert len(found) <= MOST, (path + query, *(one["sql"][:150] for one in found.captured_queries))
 
 
-def test_the_count_of_the_desk_is_kept_for_seconds_and_falls_at_once_where_a_person_decides(admin_client):
+def test_the_count_of_the_inbox_is_kept_for_seconds_and_falls_at_once_where_a_person_decides(admin_client):
     def shown(path: str) -> str:
         return admin_client.get(path).content.decode().partition('"side-count">')[2].partition("<")[0]
 
@@ -68,6 +68,6 @@ def test_the_count_of_the_desk_is_kept_for_seconds_and_falls_at_once_where_a_per
     assert shown("/memories") == "2"
     MemoryFactory(verdict=Verdict.HOLD)
     assert shown("/memories") == "2"
-    assert shown("/desk") == shown("/memories") == "3"
+    assert shown("/inbox") == shown("/memories") == "3"
     decide(admin_client, "held.approve", pick_of("held", held[0].pk))
     assert shown("/memories") == "2"

@@ -40,17 +40,31 @@ def test_nothing_here_is_kept_by_a_cache_or_changed_by_a_post(signed_in):
         ("/feed", "Overview"),
         ("/memories", "Memories"),
         ("/memories/changes", "Changes"),
-        ("/memories/surfacing", "Memories"),
+        ("/memories/timed", "Memories"),
         ("/memories/preview", "Recall"),
         ("/trace", "Recall"),
         ("/memories/recall/asked", "Recall"),
-        ("/transcripts", "Transcripts"),
+        ("/learning-log", "Learning log"),
     ],
 )
 def test_the_sidebar_marks_the_one_entry_whose_page_is_shown(signed_in, address, label):
     nav = re.findall(r'<nav class="side-nav".*?</nav>', signed_in.get(address).content.decode(), re.DOTALL)
     marked = re.findall(r'aria-current="page">([^<]+)<', nav[0])
     assert marked == [label]
+
+
+def test_former_addresses_lead_to_the_pages_of_today(signed_in):
+    for old, new in (
+        ("/desk?view=held&item=held-3", "/inbox?view=held&item=held-3"),
+        ("/memories/inbox", "/inbox"),
+        ("/memories/surfacing", "/memories/timed"),
+        ("/purges/7", "/forget/7"),
+        ("/telemetry/decisions?range=7d", "/diagnostics/decisions?range=7d"),
+        ("/transcripts/3", "/learning-log/3"),
+    ):
+        answer = signed_in.get(old)
+        assert (answer.status_code, answer.url) == (302, new)
+    assert signed_in.get("/desktop").status_code == 404
 
 
 # -- signing in and out ------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ POLLS = {
     "/memories?service=jellyfin": ("/memories/rows", 1),
     "/cooldowns": ("/cooldowns/rows", 1),
     "/sessions/{pk}": ("/sessions/{pk}/live", 2),
-    "/transcripts/{transcript}": ("/transcripts/{transcript}/live", 1),
+    "/learning-log/{transcript}": ("/learning-log/{transcript}/live", 1),
     "/sessions/{pk}?log": ("/sessions/{pk}/log", 2),
 }
 """What each page asks for again and again, and in how many questions it is answered."""

@@ -15,7 +15,7 @@ import pytest
 from django.db import connections
 
 from sessions_app import queue
-from sessions_app.hooks import callers, heard
+from sessions_app.hooks import callers, last_heard_from
 from sessions_app.models import Session, Trigger
 from sessions_app.runner.process import find_by_session_id
 from sessions_app.runner.run import run_session
@@ -127,7 +127,7 @@ def person(transactional_db, monkeypatch, claude_bin, cli_home, messages_api, tm
     monkeypatch.setenv("HOME", str(cli_home))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
     monkeypatch.setattr(callers, "RATE", callers.Rate(callers.MOST_A_SECOND))
-    monkeypatch.setattr(heard, "TALLY", heard.Tally())
+    monkeypatch.setattr(last_heard_from, "TALLY", last_heard_from.Tally())
     (tmp_path / "repository").mkdir()
     (cli_home / ".claude").mkdir()
     return Person(claude_bin, cli_home, tmp_path / "repository", messages_api)

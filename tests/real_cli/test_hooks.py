@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 from django.core.management import call_command
 
-from sessions_app.hooks import heard
+from sessions_app.hooks import last_heard_from
 from sessions_app.hooks.events import HANDLERS, HookAnswer
 from sessions_app.models import HookHeard, Status
 from tests.real_cli.person import outcomes, result
@@ -137,7 +137,7 @@ def test_a_session_of_ours_has_the_hooks_too(room, door, settings, monkeypatch):
     settings.CLAUDEOPS_HOOK_URL = door.url
     settings.CLAUDEOPS_SESSION_HOOKS = ["agents", "cooldowns"]
     seen = []
-    monkeypatch.setattr(heard, "TALLY", heard.Tally())
+    monkeypatch.setattr(last_heard_from, "TALLY", last_heard_from.Tally())
     monkeypatch.setitem(HANDLERS, "SubagentStart", [lambda call: seen.append(call) or HookAnswer(context="Know this.")])
     CooldownActionFactory.create_batch(2, service="jellyfin")
     agent = ToolUse("Agent", {"description": "x", "prompt": "count the sheep", "subagent_type": "general-purpose"})

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from memories.models import TelemetryRecord
 from sessions_app import reaper
-from sessions_app.hooks import heard
+from sessions_app.hooks import last_heard_from
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.runner import run
 from sessions_app.runner.launch import inject
@@ -62,4 +62,9 @@ def test_a_session_without_a_follower_is_reaped_with_a_record():
 def test_a_hook_says_whether_its_problem_is_noted_now():
     at = timezone.now()
     key = ("Stop", "installation of this test")
-    assert [heard.note(key, problem, at=at) for problem in ("", "no", "no", "")] == [False, True, False, False]
+    assert [last_heard_from.note(key, problem, at=at) for problem in ("", "no", "no", "")] == [
+        False,
+        True,
+        False,
+        False,
+    ]

@@ -43,7 +43,7 @@ from memories.management.parameters import DEFAULT, LIMITS, file_limit, project
 from memories.models import AgentFile, CaptureOutcome, FileState, Project
 from memories.models.project import limits_of
 from memories.taxonomy import AGENT
-from sessions_app.queries.told_files import last_told
+from sessions_app.queries.injected_files import last_injected
 
 BROKEN = {FileState.UNREADABLE, FileState.CONFLICT, FileState.UNWRITABLE, FileState.NO_REPOSITORY}
 MOST_REASONS = 3
@@ -64,7 +64,7 @@ class Command(VerbCommand):
     def status(self, *, project: Project | None = project("one project (default: all)")) -> Result:
         """Each agent: on or off, size, when it was written and told, and what was taken."""
         found = statuses(project, timezone.now())
-        at = last_told([status.file for status in found if status.file.pk])
+        at = last_injected([status.file for status in found if status.file.pk])
         for status in found:
             status.told_at = at.get(status.file.pk) if status.file.pk else None
         if not found:

@@ -60,7 +60,7 @@
     if (!area || !toasts().length) return;
     const height = area.offsetHeight;
     let bottom = 16;
-    for (const bar of document.querySelectorAll(".bulk-bar, .desk-do")) {
+    for (const bar of document.querySelectorAll(".bulk-bar, .inbox-do")) {
       const box = bar.getBoundingClientRect();
       const isBelow = box.height && box.top < innerHeight && box.bottom > innerHeight - bottom - height;
       if (isBelow) bottom = Math.max(bottom, Math.min(innerHeight - box.top + GAP, innerHeight - height - GAP));

@@ -234,7 +234,7 @@ STEPS: tuple[Step, ...] = (
     Step(
         "expired",
         "Expired",
-        "reached their end",
+        "expired",
         after=_sweep(Change.EXPIRED, "expired"),
         kind=Change.EXPIRED,
     ),

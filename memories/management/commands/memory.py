@@ -183,7 +183,7 @@ class Command(VerbCommand):
     recall = memory_text.recall
 
     @verb
-    def surfacing(
+    def timed(
         self,
         *,
         days: int = arg(f"how far to look, 1 to 366 (default {DAYS})", within=(1, MOST_DAYS), default=DAYS),
@@ -201,7 +201,7 @@ class Command(VerbCommand):
             }
             for memory, one in zip(all_as_data([one.memory for one in found]), found, strict=True)
         ]
-        return Result(data, memory_text.surfacing_table(found, f"No memory has a window in the next {days} days."))
+        return Result(data, memory_text.timed_table(found, f"No memory has a window in the next {days} days."))
 
     @verb
     def decay(self, *, dry_run: bool = DRY_RUN) -> Result:

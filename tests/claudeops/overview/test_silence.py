@@ -165,7 +165,7 @@ def test_parts_whose_answer_cannot_be_read_are_an_alarm_of_doctor_and_overview(a
     (alarm,) = silence.read(AT)
     assert alarm.text == "2 parts of transcripts cannot be observed: the observer's answer could not be read."
     assert alarm.advice.startswith("1 will be tried again by itself, 1 will not. Observe again on the page")
-    assert (alarm.since, alarm.url) == (AT - HOUR, "/transcripts?state=unreadable")
+    assert (alarm.since, alarm.url) == (AT - HOUR, "/learning-log?state=unreadable")
     findings = [one for one in doctor.examine(AT).findings if one.subject == "silence"]
     assert [(one.level, alarm.text in one.text, one.hint) for one in findings] == [(doctor.WARNING, True, alarm.advice)]
     assert alarm.text.replace("'", "&#x27;") in admin_client.get("/").content.decode()

@@ -35,7 +35,7 @@ def signed_in(client, operator):
 
 
 def planned(signed_in, **data) -> Purge:
-    response = signed_in.post("/purges", data)
+    response = signed_in.post("/forget", data)
     assert response.status_code == 302, response.content.decode()
     return Purge.objects.latest("pk")
 
@@ -43,10 +43,10 @@ def planned(signed_in, **data) -> Purge:
 def test_a_memory_is_forgotten_from_its_page_on(signed_in):
     memory = furnish()
     page = signed_in.get(f"/memories/{memory.pk}").content.decode()
-    assert 'action="/purges"' in page and f'name="id" value="{memory.pk}"' in page
+    assert 'action="/forget"' in page and f'name="id" value="{memory.pk}"' in page
     purge = planned(signed_in, id=memory.pk)
     assert (purge.state, purge.chosen, purge.work) == (PurgeState.PLANNED, {"ids": [memory.pk]}, {})
-    address = f"/purges/{purge.pk}"
+    address = f"/forget/{purge.pk}"
     assert "is being counted" in signed_in.get(address).content.decode()
     assert {row.task["func"] for row in OrmQ.objects.all()} == {"claudeops.tasks.count_purge"}
     tasks.count_purge(purge.pk)
@@ -70,12 +70,12 @@ def test_a_memory_is_forgotten_from_its_page_on(signed_in):
 def test_a_selection_of_the_list_is_planned_and_dropped(signed_in):
     chosen = MemoryFactory.create_batch(2, service="vault")
     MemoryFactory(service="nas")
-    assert 'formaction="/purges?service=vault"' in signed_in.get("/memories?service=vault").content.decode()
+    assert 'formaction="/forget?service=vault"' in signed_in.get("/memories?service=vault").content.decode()
     purge = planned(signed_in, action="purge", id=[chosen[0].pk, chosen[1].pk])
     assert purge.chosen == {"ids": sorted(memory.pk for memory in chosen)}
-    response = signed_in.post("/purges?service=vault", {"action": "purge", "all_matching": "1"})
+    response = signed_in.post("/forget?service=vault", {"action": "purge", "all_matching": "1"})
     assert Purge.objects.latest("pk").chosen == purge.chosen and response.status_code == 302
-    assert signed_in.post(f"/purges/{purge.pk}/drop").status_code == 302
+    assert signed_in.post(f"/forget/{purge.pk}/drop").status_code == 302
     assert not Purge.objects.filter(pk=purge.pk).exists() and Memory.objects.count() == 3
 
 
@@ -83,7 +83,7 @@ def test_filters_of_the_form_are_planned_and_what_is_wrong_is_said(signed_in):
     MemoryFactory(service="vault")
     assert planned(signed_in, service="vault").chosen == {"service": "vault"}
     for data, said in (({}, "Give IDs or filters"), ({"session": "99"}, "There is no session 99")):
-        response = signed_in.post("/purges", data)
+        response = signed_in.post("/forget", data)
         assert response.status_code == 422 and said in response.content.decode()
 
 
@@ -92,7 +92,7 @@ def test_a_text_is_forgotten_from_the_page_and_stands_nowhere_afterwards(signed_
     purge, other = planned(signed_in, query=TEXT), planned(signed_in, query=TEXT)
     assert purge.chosen["query"].startswith("sha256:") and purge.work == {"query": TEXT}
     tasks.count_purge(purge.pk)
-    address = f"/purges/{purge.pk}"
+    address = f"/forget/{purge.pk}"
     shown = signed_in.get(address).content.decode()
     assert escape(TEXT) in shown and "sha256" not in shown
     number = Purge.objects.get(pk=purge.pk).receipt["plan"]["memories"]
@@ -118,7 +118,7 @@ def test_a_short_word_is_shown_where_it_stands_and_forgotten_as_a_whole_word(sig
     log.write_text("\n".join(lines) + "\n", encoding="utf-8")
     purge = planned(signed_in, query="anna")
     tasks.count_purge(purge.pk)
-    address = f"/purges/{purge.pk}"
+    address = f"/forget/{purge.pk}"
     shown = unescape(signed_in.get(address).content.decode())
     for text in ("Anna has the key", "Ask ANNA", "It is Anna's", "Call Anna at 8, not Hanna", "“anna” knows"):
         assert text in shown
@@ -145,13 +145,13 @@ def test_a_plan_with_a_text_is_forgotten_after_a_day(signed_in):
 def test_the_poll_answers_only_when_something_happened(signed_in):
     memory = furnish()
     purge = run.ask(Choice(ids=(memory.pk,)), by="ann")
-    page = signed_in.get(f"/purges/{purge.pk}")
+    page = signed_in.get(f"/forget/{purge.pk}")
     seen = page.context["seen"]
     with CaptureQueriesContext(connection) as asked:
-        assert signed_in.get(f"/purges/{purge.pk}/live?seen={seen}").status_code == 204
+        assert signed_in.get(f"/forget/{purge.pk}/live?seen={seen}").status_code == 204
     assert len(asked) <= 5
     run.count(purge.pk)
-    assert "What would be removed" in signed_in.get(f"/purges/{purge.pk}/live?seen={seen}").content.decode()
+    assert "What would be removed" in signed_in.get(f"/forget/{purge.pk}/live?seen={seen}").content.decode()
 
 
 def test_the_list_asks_the_same_number_of_queries_for_any_number_of_purges(signed_in):
@@ -160,7 +160,7 @@ def test_the_list_asks_the_same_number_of_queries_for_any_number_of_purges(signe
         for _ in range(10):
             Purge.objects.create(by="ann", chosen={"service": "x"})
         with CaptureQueriesContext(connection) as asked:
-            assert signed_in.get("/purges").status_code == 200
+            assert signed_in.get("/forget").status_code == 200
         numbers.append(len(asked))
     assert numbers[0] == numbers[1]
 
@@ -171,8 +171,8 @@ def test_an_operator_may_not_and_sees_no_button(client):
     user.groups.set(Group.objects.filter(name=OPERATOR))
     client.force_login(user)
     memory = MemoryFactory(observation=TEXT)
-    assert 'action="/purges"' not in client.get(f"/memories/{memory.pk}").content.decode()
+    assert 'action="/forget"' not in client.get(f"/memories/{memory.pk}").content.decode()
     assert "Forget everywhere" not in client.get("/memories").content.decode()
-    for address in ("/purges", "/purges/1", "/purges/1/live"):
+    for address in ("/forget", "/forget/1", "/forget/1/live"):
         assert client.get(address).status_code == 403
-    assert client.post("/purges", {"id": memory.pk}).status_code == 403
+    assert client.post("/forget", {"id": memory.pk}).status_code == 403

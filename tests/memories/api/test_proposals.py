@@ -47,7 +47,7 @@ def test_one_has_its_evidence_and_decisions(row):
     assert problem(bearer("review", name="third").get(f"/api/proposals/{'9' * 30}")) == (404, "proposal_not_found")
 
 
-def test_approve_reject_and_undo_are_the_verbs_of_the_desk(row):
+def test_approve_reject_and_undo_are_the_verbs_of_the_inbox(row):
     caller = bearer("write", "review", name="ci")
     found = caller.post(f"/api/proposals/{row.pk}/approve", {"reason": "It is so."}).json()
     assert (found["state"], found["decided_by"]) == ("approved", "token ci")

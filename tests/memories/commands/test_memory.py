@@ -419,17 +419,17 @@ def test_a_window_that_cannot_be_read_is_refused_with_the_forms():
     assert "first monday" in out + err
 
 
-def test_surfacing_lists_what_is_told_now_and_next():
+def test_timed_lists_what_is_told_now_and_next():
     today = timezone.now().date()
     now = MemoryFactory(surface=f"{today}", observation="The audit")
     soon = MemoryFactory(surface=f"{today + timedelta(days=9)}", observation="The move")
     MemoryFactory(surface=f"{today + timedelta(days=40)}", observation="The holiday")
     MemoryFactory(surface=f"{today}", observation="Held", verdict=Verdict.HOLD)
-    code, answer = document("surfacing")
+    code, answer = document("timed")
     assert code == 0
     assert [(row["memory"]["id"], row["open"]) for row in answer["result"]] == [(now.pk, True), (soon.pk, False)]
-    out = run("surfacing")[1]
+    out = run("timed")[1]
     assert "told now" in out
     assert "The move" in out
-    assert len(document("surfacing", "--days", "60")[1]["result"]) == 3
-    assert document("surfacing", "--days", "0")[1]["error"]["code"] == "usage"
+    assert len(document("timed", "--days", "60")[1]["result"]) == 3
+    assert document("timed", "--days", "0")[1]["error"]["code"] == "usage"

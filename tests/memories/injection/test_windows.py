@@ -9,13 +9,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from memories.desk.kinds import next_prompt
+from memories.inbox.kinds import next_prompt
 from memories.injection import ops
 from memories.injection.block import lines_of
 from memories.injection.project import select
 from memories.injection.relevant import Task
 from memories.injection.tags import Subject
-from memories.injection.windows import shut, surfacing, upcoming, usable, with_window
+from memories.injection.windows import shut, timed, upcoming, usable, with_window
 from memories.models.memory import ANY_AGENT, ANY_PROJECT
 from memories.recall import Filters, recall
 from tests.support.factories import MemoryFactory, ProjectFactory
@@ -96,7 +96,7 @@ def test_a_window_opens_no_prompt_to_what_may_not_be_in_one(fields, settings):
     settings.CLAUDEOPS_TRUST = "guarded"
     memory(**{"confidence": 0.9, **fields})
     assert ops.build(budget=2000, at=MONDAY).included == []
-    assert surfacing(ANY_PROJECT, ANY_AGENT, MONDAY) == []
+    assert timed(ANY_PROJECT, ANY_AGENT, MONDAY) == []
 
 
 def test_a_window_that_cannot_be_read_is_shut_and_says_so():
@@ -106,7 +106,7 @@ def test_a_window_that_cannot_be_read_is_shut_and_says_so():
     assert injection.left_out[0]["reason"] == "its window “whenever” cannot be read"
 
 
-def test_a_decision_at_the_desk_is_previewed_with_its_window():
+def test_a_decision_in_the_inbox_is_previewed_with_its_window():
     held = memory(verdict="hold", surface="mon")
     assert CERTIFICATE in ops.build(budget=2000, as_if=ops.AsIf((held,)), at=MONDAY).text
     assert ops.build(budget=2000, as_if=ops.AsIf((held,)), at=TUESDAY).text == ""
@@ -117,8 +117,8 @@ def test_what_surfaces_is_that_of_its_project_and_of_all():
     of_all = memory(confidence=0.5)
     own = memory("Its own", project=shop, confidence=0.9)
     memory("Another's", project=other)
-    assert surfacing(shop.pk, None, MONDAY) == [own, of_all]
-    assert surfacing(shop.pk, None, TUESDAY) == []
+    assert timed(shop.pk, None, MONDAY) == [own, of_all]
+    assert timed(shop.pk, None, TUESDAY) == []
     assert shut(MONDAY) == frozenset()
     assert len(shut(TUESDAY)) == 3
 
@@ -150,7 +150,7 @@ def test_what_surfaces_next_is_in_the_order_of_time():
 def test_two_queries_read_all_windows_and_one_finds_that_there_are_none():
     def queries():
         with CaptureQueriesContext(connection) as captured:
-            surfacing(ANY_PROJECT, ANY_AGENT, MONDAY)
+            timed(ANY_PROJECT, ANY_AGENT, MONDAY)
         return len(captured)
 
     assert queries() == 1
@@ -169,7 +169,7 @@ def test_the_windows_are_found_by_their_index():
     assert "memories_surface" in with_window().values_list("pk").explain()
 
 
-def test_the_desk_says_that_a_memory_is_outside_its_window():
+def test_the_inbox_says_that_a_memory_is_outside_its_window():
     yesterday = (timezone.now() - timedelta(days=1)).date()
     held = memory(verdict="hold", surface=f"{yesterday}")
     assert next_prompt(held).why_not == f"It is outside its window “{yesterday}”, which opens no more."

@@ -66,14 +66,14 @@ def test_what_the_judge_answered_is_no_label_of_a_person(judge):
     assert len(list(answered_pairs())) == 1
 
 
-def test_an_answer_of_the_judge_is_undone_at_the_desk(judge, client, operator):
+def test_an_answer_of_the_judge_is_undone_in_the_inbox(judge, client, operator):
     row = a_pair()
     judge.usual = "reinforces"
     judge_waiting()
     client.force_login(operator)
-    page = client.get(reverse("desk"), {"view": "answered"}).content.decode()
+    page = client.get(reverse("inbox"), {"view": "answered"}).content.decode()
     assert "judge:small" in page and "The model small says that they say the same: As it says." in page
-    client.post(reverse("desk-undo", args=["duplicate", row.pk]), {"view": "answered"})
+    client.post(reverse("inbox-undo", args=["duplicate", row.pk]), {"view": "answered"})
     assert Memory.objects.filter(active=True).count() == 2
 
 
@@ -84,5 +84,5 @@ def test_a_reason_of_the_model_is_shown_as_text(judge, client, operator):
     )
     judge_waiting()
     client.force_login(operator)
-    page = client.get(reverse("desk")).content.decode()
+    page = client.get(reverse("inbox")).content.decode()
     assert "&lt;script&gt;alert(1)" in page and "<script>alert" not in page

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from memories.desk import KINDS
 from memories.errors import Conflict
+from memories.inbox import KINDS
 from memories.lifecycle import forgotten
 from memories.models import (
     Fact,
@@ -68,7 +68,7 @@ def test_a_fact_that_a_person_had_purged_is_stored_nowhere(world):
     assert TEXT not in part.answer
 
 
-def test_a_fact_of_a_session_in_no_project_waits_at_the_inbox_and_one_of_ours_is_told_in_all(world):
+def test_a_fact_of_a_session_in_no_project_waits_in_the_inbox_and_one_of_ours_is_told_in_all(world):
     """Whatever the model is sure of: else each project would be told what was said in any folder."""
     own = {"project": None, "session": SessionFactory()}
     for fields, verdict in (({"project": None}, "hold"), (own, "allow")):

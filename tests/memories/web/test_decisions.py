@@ -77,14 +77,14 @@ def test_the_triages_decisions_are_counted_by_tier_and_rule_with_what_was_taken_
 
 def test_the_page_shows_them_and_a_hostile_name_is_text(viewer):
     decided("hold", agent="<script>alert(1)</script>", label=Label.RELEASED)
-    html = viewer.get("/telemetry/decisions?range=7d").content.decode()
+    html = viewer.get("/diagnostics/decisions?range=7d").content.decode()
     assert "<script>alert(1)" not in html
     assert "1 of 1" in html
 
 
 @pytest.mark.parametrize("query", ["", "?range=24h", "?range=90d", "?range=nonsense"])
 def test_an_empty_house_has_an_empty_page(viewer, query):
-    response = viewer.get(f"/telemetry/decisions{query}")
+    response = viewer.get(f"/diagnostics/decisions{query}")
     assert response.status_code == 200
     assert "No decision in" in response.content.decode()
 
@@ -94,7 +94,7 @@ def test_the_queries_do_not_grow(viewer):
         for number in range(10):
             decided("hold", agent=f"agent-{GateDecision.objects.count()}-{number}")
         with CaptureQueriesContext(connection) as captured:
-            viewer.get("/telemetry/decisions")
+            viewer.get("/diagnostics/decisions")
         return len(captured)
 
     assert queries() == queries()
@@ -102,4 +102,4 @@ def test_the_queries_do_not_grow(viewer):
 
 def test_without_the_permission_it_is_not_shown(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("nobody", is_staff=True))
-    assert client.get("/telemetry/decisions").status_code == 403
+    assert client.get("/diagnostics/decisions").status_code == 403

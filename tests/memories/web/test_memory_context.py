@@ -47,7 +47,7 @@ def test_the_narrative_of_its_segment_is_the_context_of_a_memory(viewer):
     assert f"{fact.source} · merged into a known memory: “Backups run on beta”" in text
     assert "Source, turn 7 of" in text
     assert "On beta!" in text
-    assert f'href="/transcripts/{segment.transcript_id}?part=1#fact-{fact.pk}"' in shown
+    assert f'href="/learning-log/{segment.transcript_id}?part=1#fact-{fact.pk}"' in shown
     assert "<b>Alpha" not in html
 
 

@@ -165,14 +165,14 @@ def test_a_promotion_is_reverted_by_a_commit(data):
 def test_an_approval_is_taken_back_after_its_commit_and_the_proposal_waits_again(data):
     row = ProposalFactory(file=files.file_of(None), tier=Tier.PERSON, text="The shop closes at 20:00")
     client = signed_in("operator", "ann")
-    html = page(client, "/desk")
+    html = page(client, "/inbox")
     pick = html.partition('name="pick" value="')[2].partition('"')[0]
     given = {"decision": "proposals.approve", "pick": pick}
-    html = client.post("/desk/decide", given, headers=HTMX).content.decode()
-    undo = html.partition('hx-post="/desk/undo/')[2].partition('"')[0]
+    html = client.post("/inbox/decide", given, headers=HTMX).content.decode()
+    undo = html.partition('hx-post="/inbox/undo/')[2].partition('"')[0]
     assert files.promote_due().done == (row.pk,)
     assert "20:00" in (data / "MEMORY.md").read_text()
-    assert "1 proposal waits again." in client.post(f"/desk/undo/{undo}", headers=HTMX).content.decode()
+    assert "1 proposal waits again." in client.post(f"/inbox/undo/{undo}", headers=HTMX).content.decode()
     row.refresh_from_db()
     assert (row.state, row.tier) == (ProposalState.WAITING, Tier.PERSON)
     assert "20:00" not in (data / "MEMORY.md").read_text()
@@ -256,7 +256,7 @@ def test_viewers_see_and_change_nothing(file):
         assert client.post(f"/memory-file/{file.pk}/{verb}").status_code == 403
 
 
-def test_what_comes_from_outside_is_not_approved_beside_the_file_but_at_the_desk(file):
+def test_what_comes_from_outside_is_not_approved_beside_the_file_but_in_the_inbox(file):
     ours = ProposalFactory(file=file, tier=Tier.PERSON, trust="session")
     outside = ProposalFactory(file=file, tier=Tier.PERSON, trust="external")
     html = page(signed_in("operator"))

@@ -274,7 +274,7 @@ def test_narratives_stand_below_the_hits_when_asked_for(backup):
     assert "Ann mounted" not in text_of(ask(client, query="nightly backup"))
     html = text_of(ask(client, query="nightly backup", narratives="on"))
     assert "Ann mounted &lt;b&gt;the NAS&lt;/b&gt; for the nightly backup." in html
-    assert f'href="/transcripts/{row.transcript_id}#segment-1"' in html
+    assert f'href="/learning-log/{row.transcript_id}#segment-1"' in html
     assert "--profile balanced --include narratives" in html
     assert "No narrative has these words." in text_of(ask(client, query="zebra", narratives="on"))
 

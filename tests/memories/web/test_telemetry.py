@@ -26,7 +26,7 @@ def viewer(client):
 
 
 def actions_of(viewer, query: str) -> set[str]:
-    response = viewer.get(f"/telemetry?{query}")
+    response = viewer.get(f"/diagnostics?{query}")
     assert response.status_code == 200
     return {row.action for row in response.context["rows"]}
 
@@ -59,13 +59,13 @@ def test_filters_find_records(viewer, some, query, found):
 
 
 def test_the_text_of_the_bar_becomes_filters(viewer, some):
-    response = viewer.get("/telemetry", {"q": "level:error component:observe"})
-    assert response["Location"] == "/telemetry?level=error&component=observe"
+    response = viewer.get("/diagnostics", {"q": "level:error component:observe"})
+    assert response["Location"] == "/diagnostics?level=error&component=observe"
 
 
 @pytest.mark.parametrize("query", ["", "component=observe", "action=memory.*", "level=warning"])
 def test_the_chart_counts_what_the_list_holds(viewer, some, query):
-    response = viewer.get(f"/telemetry?{query}")
+    response = viewer.get(f"/diagnostics?{query}")
     assert response.context["by_day"].chart.total == response.context["total"] > 0
 
 
@@ -79,14 +79,14 @@ def test_the_counts_by_hour_follow_the_records(some):
 def test_a_record_shows_its_counts_and_leads_to_its_session(viewer):
     session = SessionFactory()
     record("memory.capture.completed", component="sessions", source="session", session=session.pk, memory_markers=3)
-    html = viewer.get(f"/telemetry/{TelemetryRecord.objects.get().pk}").content.decode()
+    html = viewer.get(f"/diagnostics/{TelemetryRecord.objects.get().pk}").content.decode()
     assert f'<a href="/sessions/{session.pk}">' in html
     assert "<dt>memory markers</dt>" in html
 
 
 def test_a_hostile_name_is_text_and_no_link(viewer):
     record(HOSTILE, component=HOSTILE[:40], source="x", **{HOSTILE: HOSTILE, "session": HOSTILE})
-    for address in ("/telemetry", f"/telemetry/{TelemetryRecord.objects.get().pk}"):
+    for address in ("/diagnostics", f"/diagnostics/{TelemetryRecord.objects.get().pk}"):
         assert HOSTILE not in viewer.get(address).content.decode()
 
 

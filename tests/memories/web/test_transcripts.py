@@ -60,7 +60,7 @@ def words_of(html: str) -> str:
 
 def shown(client, query=""):
     """The ids of the transcripts that the list shows."""
-    html = client.get(f"/transcripts?{query}").content.decode()
+    html = client.get(f"/learning-log?{query}").content.decode()
     return [int(pk) for pk in re.findall(r'<tr id="transcript-(\d+)"', html)]
 
 
@@ -96,11 +96,11 @@ def observed(**transcript):
 def test_a_row_says_what_happened_and_how_many_facts_were_stored_held_and_discarded(viewer):
     session = SessionFactory()
     row = observed(session=session, agent="watch", project=ProjectFactory(slug="shop"))
-    html = viewer.get("/transcripts").content.decode()
+    html = viewer.get("/learning-log").content.decode()
     text = words_of(html[html.index("<tbody ") : html.index("</tbody>")])
     assert text.startswith("The backup was moved to beta watch shop session")
     assert "1 part 2 stored 1 held 1 discarded $0.0041" in text
-    assert f'href="/transcripts/{row.pk}"' in html
+    assert f'href="/learning-log/{row.pk}"' in html
     assert f'href="/sessions/{session.pk}"' in html
 
 
@@ -133,7 +133,7 @@ def test_the_list_filters_by_project_way_state_exposure_agent_and_words(viewer):
 
 def test_the_export_writes_the_shown_columns_of_what_matches(viewer):
     observed(installation="laptop")
-    lines = list(csv.DictReader(io.StringIO(viewer.get("/transcripts?format=csv").getvalue().decode())))
+    lines = list(csv.DictReader(io.StringIO(viewer.get("/learning-log?format=csv").getvalue().decode())))
     assert [(line["who"], line["stored"], line["held"], line["discarded"]) for line in lines] == [
         ("laptop", "2", "1", "1")
     ]
@@ -142,13 +142,13 @@ def test_the_export_writes_the_shown_columns_of_what_matches(viewer):
 def test_the_number_of_queries_depends_neither_on_the_rows_nor_on_their_facts(viewer):
     for _ in range(10):
         observed(project=ProjectFactory())
-    viewer.get("/transcripts")
+    viewer.get("/learning-log")
     with CaptureQueriesContext(connection) as few:
-        viewer.get("/transcripts")
+        viewer.get("/learning-log")
     for _ in range(10):
         observed(project=ProjectFactory())
     with CaptureQueriesContext(connection) as many:
-        viewer.get("/transcripts")
+        viewer.get("/learning-log")
     assert len(few) == len(many)
 
 
@@ -161,7 +161,7 @@ def test_a_transcript_shows_its_segments_and_each_fact_with_verdict_reason_categ
     fact.priority, fact.classified_by, fact.category_confidence = Priority.RED, ClassifiedBy.OBSERVER, 0.9
     fact.turn, fact.excerpt, fact.said_gate = 12, "No, put it on beta.", "allow"
     fact.save()
-    html = viewer.get(f"/transcripts/{row.pk}").content.decode()
+    html = viewer.get(f"/learning-log/{row.pk}").content.decode()
     text = words_of(html[html.index(f'id="fact-{fact.pk}"') :].split("</li>")[0])
     assert "held for review: it holds a command · minor note · operations (by the observer, 0.90)" in text
     assert "Source, turn 12" in text
@@ -175,7 +175,7 @@ def test_a_transcript_shows_its_segments_and_each_fact_with_verdict_reason_categ
 
 def test_a_category_that_nothing_chose_is_there_by_default(viewer):
     fact = FactFactory(classified_by=ClassifiedBy.KEYWORDS, category_confidence=0.0)
-    html = viewer.get(f"/transcripts/{fact.segment.transcript_id}").content.decode()
+    html = viewer.get(f"/learning-log/{fact.segment.transcript_id}").content.decode()
     assert "operations (by default)" in words_of(html)
 
 
@@ -193,7 +193,7 @@ def test_whatever_a_transcript_or_a_model_says_is_escaped(viewer):
     )
     segment = SegmentFactory(part=part, narrative=HOSTILE)
     FactFactory(segment=segment, text=HOSTILE, reason=HOSTILE, excerpt=HOSTILE, said_category=HOSTILE[:60])
-    for address in ("/transcripts", f"/transcripts/{part.transcript_id}"):
+    for address in ("/learning-log", f"/learning-log/{part.transcript_id}"):
         html = viewer.get(address).content.decode()
         assert "<script>alert" not in html
         assert "<img src=x" not in html
@@ -203,14 +203,14 @@ def test_a_waiting_part_says_which_stage_waits_for_what_and_until_when(viewer):
     later = timezone.now() + timedelta(hours=5)
     problem = "The budget of the observer is spent."
     part = part_with_stages(at=StageName.CALL, stage=StageState.WAITING, problem=problem, not_before=later)
-    text = words_of(viewer.get(f"/transcripts/{part.transcript_id}").content.decode())
+    text = words_of(viewer.get(f"/learning-log/{part.transcript_id}").content.decode())
     assert f"Call is tried again in 4 hours . {problem}" in text
     assert "Try again" not in text
 
 
 def test_the_page_of_a_waiting_transcript_follows_its_stages_until_they_are_done(viewer):
     part = part_with_stages(at=StageName.CALL, stage=StageState.WAITING)
-    address = f"/transcripts/{part.transcript_id}"
+    address = f"/learning-log/{part.transcript_id}"
 
     def poll(html):
         found = re.search(rf'hx-get="({address}/live[^"]+)"', html)
@@ -235,7 +235,7 @@ def test_a_failed_part_is_sent_again_by_an_operator_from_the_stage_that_failed(o
     part = part_with_stages(
         at=StageName.PARSE, stage=StageState.FAILED, state=PartState.FAILED, problem="no segment was found"
     )
-    address = f"/transcripts/{part.transcript_id}"
+    address = f"/learning-log/{part.transcript_id}"
     assert "Parse failed after 3 attempts. no segment was found" in words_of(operating.get(address).content.decode())
     said = operating.post(f"{address}/parts/1/again", follow=True).content.decode()
     assert "Part 1 waits again" in said
@@ -251,11 +251,11 @@ def test_a_part_whose_answer_cannot_be_read_is_a_state_of_its_own_and_is_observe
     part = part_with_stages(
         at=StageName.CALL, state=PartState.UNREADABLE, problem=why, not_before=until, stage="waiting"
     )
-    other, address = PartFactory(state=PartState.DONE), f"/transcripts/{part.transcript_id}"
+    other, address = PartFactory(state=PartState.DONE), f"/learning-log/{part.transcript_id}"
     assert shown(operating, "state=unreadable") == [part.transcript_id]
     assert shown(operating, "state=done") == [other.transcript_id]
     assert (shown(operating, "state=waiting"), shown(operating, "state=failed")) == ([], [])
-    assert "The observer's answer could not be read" in words_of(operating.get("/transcripts").content.decode())
+    assert "The observer's answer could not be read" in words_of(operating.get("/learning-log").content.decode())
     text = words_of(operating.get(address).content.decode())
     assert f"Call is tried again in 4 hours . {why} Observe again" in text
     assert "Nothing to keep" not in text and "nothing that is worth remembering" not in text
@@ -267,7 +267,7 @@ def test_a_part_whose_answer_cannot_be_read_is_a_state_of_its_own_and_is_observe
 
 def test_a_viewer_is_not_offered_to_send_a_part_again_and_may_not(viewer):
     part = part_with_stages(at=StageName.PARSE, stage=StageState.FAILED, state=PartState.FAILED)
-    address = f"/transcripts/{part.transcript_id}"
+    address = f"/learning-log/{part.transcript_id}"
     assert "Try again" not in viewer.get(address).content.decode()
     assert viewer.post(f"{address}/parts/1/again").status_code == 403
     part.refresh_from_db()
@@ -280,25 +280,25 @@ def test_the_parts_are_paged_and_their_number_of_queries_does_not_grow(viewer):
         for _ in range(count):
             part = part_with_stages(transcript=transcript)
             FactFactory.create_batch(2, segment=SegmentFactory(part=part), memory=MemoryFactory())
-    viewer.get(f"/transcripts/{few.pk}")
+    viewer.get(f"/learning-log/{few.pk}")
     with CaptureQueriesContext(connection) as first:
-        viewer.get(f"/transcripts/{few.pk}")
+        viewer.get(f"/learning-log/{few.pk}")
     with CaptureQueriesContext(connection) as second:
-        html = viewer.get(f"/transcripts/{many.pk}").content.decode()
+        html = viewer.get(f"/learning-log/{many.pk}").content.decode()
     assert len(first) == len(second)
     assert re.findall(r'id="part-(\d+)"', html) == [str(number) for number in range(1, 11)]
-    assert f'href="/transcripts/{many.pk}?part=11"' in html
-    html = viewer.get(f"/transcripts/{many.pk}?part=11").content.decode()
+    assert f'href="/learning-log/{many.pk}?part=11"' in html
+    html = viewer.get(f"/learning-log/{many.pk}?part=11").content.decode()
     assert re.findall(r'id="part-(\d+)"', html) == ["11", "12"]
 
 
 def test_what_is_not_there_is_a_404_and_who_may_not_see_it_is_refused(client, viewer):
-    assert viewer.get("/transcripts/9999999").status_code == 404
-    assert viewer.get("/transcripts/1?part=x").status_code == 404
+    assert viewer.get("/learning-log/9999999").status_code == 404
+    assert viewer.get("/learning-log/1?part=x").status_code == 404
     row = TranscriptFactory()
-    assert viewer.get(f"/transcripts/{row.pk}?part=99999999999").status_code == 200
+    assert viewer.get(f"/learning-log/{row.pk}?part=99999999999").status_code == 200
     client.logout()
-    assert client.get("/transcripts").status_code == 302
+    assert client.get("/learning-log").status_code == 302
 
 
 # -- on other pages --------------------------------------------------------------------------------------------------
@@ -333,4 +333,4 @@ def test_the_tab_costs_as_many_queries_for_many_facts_as_for_few(viewer):
 def test_a_project_leads_to_its_transcripts(viewer):
     project = ProjectFactory(slug="shop")
     html = viewer.get(f"/projects/{project.slug}?tab=sessions").content.decode()
-    assert 'href="/transcripts?project=shop"' in html
+    assert 'href="/learning-log?project=shop"' in html

@@ -69,18 +69,18 @@ def test_what_somebody_changed_since_is_left_alone_and_said(client):
     assert Memory.objects.get(pk=other.pk).observation == "Bob knows better"
 
 
-def test_a_bulk_action_and_a_decision_of_the_desk_are_undone_in_the_same_way(client):
-    bulk, desk = MemoryFactory(), MemoryFactory(verdict="hold", verdict_reason="x")
+def test_a_bulk_action_and_a_decision_of_the_inbox_are_undone_in_the_same_way(client):
+    bulk, inbox = MemoryFactory(), MemoryFactory(verdict="hold", verdict_reason="x")
     done = BULK_ACTIONS["deactivate"].run(Memory.objects.filter(pk=bulk.pk), by="operator")
     said = Provenance.typed_by("operator")
-    decided = BULK_ACTIONS["approve"].run(Memory.objects.filter(pk=desk.pk), by="operator", provenance=said)
+    decided = BULK_ACTIONS["approve"].run(Memory.objects.filter(pk=inbox.pk), by="operator", provenance=said)
     addresses = [
         reverse("memories-undo", args=[done.change]) + "?status=active",
-        reverse("desk-undo", args=["held", str(decided.change)]),
+        reverse("inbox-undo", args=["held", str(decided.change)]),
     ]
     assert "2 changes are undone." in client.post(UNDO, {"undo": addresses}, headers=HTMX).content.decode()
     assert Memory.objects.get(pk=bulk.pk).active
-    assert Memory.objects.get(pk=desk.pk).verdict == "hold"
+    assert Memory.objects.get(pk=inbox.pk).verdict == "hold"
 
 
 @pytest.mark.parametrize("address", ["", "/", "/logout", "//evil.example/memories/1/undo/1", "http://[", "x" * 5000])

@@ -22,7 +22,7 @@ def recorded(settings, tmp_path):
     settings.CLAUDEOPS_MODEL_CLASSIFIER = ""
 
 
-def test_it_has_a_memory_file_with_commits_and_a_proposal_at_the_desk(settings, tmp_path):
+def test_it_has_a_memory_file_with_commits_and_a_proposal_in_the_inbox(settings, tmp_path):
     set_up()
     promote_due()  # as the schedule does each minute
     dump, wireguard, server = (text for _, text, _, _ in LEARNED)

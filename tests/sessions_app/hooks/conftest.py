@@ -14,7 +14,7 @@ import pytest
 from django.test import Client
 
 from memories.access import add_token
-from sessions_app.hooks import callers, heard
+from sessions_app.hooks import callers, last_heard_from
 
 Call = Callable[..., Any]
 
@@ -23,7 +23,7 @@ Call = Callable[..., Any]
 def fresh_door(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
     monkeypatch.setattr(callers, "RATE", callers.Rate(callers.MOST_A_SECOND))
-    monkeypatch.setattr(heard, "TALLY", heard.Tally())
+    monkeypatch.setattr(last_heard_from, "TALLY", last_heard_from.Tally())
 
 
 @pytest.fixture

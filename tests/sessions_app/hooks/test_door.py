@@ -15,7 +15,7 @@ from django_q.models import OrmQ
 from memories.access import add_token, revoke_token
 from memories.models import ApiToken
 from sessions_app import tasks
-from sessions_app.hooks import callers, heard
+from sessions_app.hooks import callers, last_heard_from
 from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer
 from sessions_app.models import HookHeard, Session, Status
 from sessions_app.runner.agent_hooks import hook_token
@@ -253,19 +253,19 @@ def test_when_a_hook_was_heard_is_written_once_a_minute_and_a_problem_at_once(ca
     call("Stop")
     row.refresh_from_db()
     assert (row.problem, row.calls) == ("", 6)
-    heard.note(("Stop", "laptop"), "", at=timezone.now() + timedelta(minutes=2))
+    last_heard_from.note(("Stop", "laptop"), "", at=timezone.now() + timedelta(minutes=2))
     row.refresh_from_db()
     assert row.calls == 7
 
 
 @pytest.mark.django_db(transaction=True)
 def test_two_web_processes_that_hear_a_hook_first_make_one_row(monkeypatch):
-    monkeypatch.setattr(heard.TALLY, "due", lambda key, problem, at: 1)  # each process counts for itself
+    monkeypatch.setattr(last_heard_from.TALLY, "due", lambda key, problem, at: 1)  # each process counts for itself
     both = Barrier(2, timeout=30)
 
     def note():
         both.wait()
-        heard.note(("Stop", "laptop"), "", at=timezone.now())
+        last_heard_from.note(("Stop", "laptop"), "", at=timezone.now())
         connections.close_all()
 
     with ThreadPoolExecutor(2) as pool:

@@ -21,7 +21,7 @@ ITEM = Item(
     trust="outside text",
     project="nas",
     expires_at=datetime(2026, 12, 1, 8, tzinfo=UTC),
-    link="https://ops.example.org/desk?item=proposals-7",
+    link="https://ops.example.org/inbox?item=proposals-7",
 )
 
 

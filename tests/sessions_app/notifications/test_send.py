@@ -68,7 +68,7 @@ def test_what_waits_for_a_person_is_sent_once_with_its_link(tasks, waiting):
     ((headers, document),) = tasks.got
     assert headers["Authorization"] == "Bearer the-token"
     assert document["title"] == f"Review memory proposal: {waiting.text}"
-    assert document["link"] == f"https://ops.example.org/desk?item=proposals-{waiting.pk}"
+    assert document["link"] == f"https://ops.example.org/inbox?item=proposals-{waiting.pk}"
     assert TelemetryRecord.objects.get(action="memory.notify.completed").metadata["sent"] == 1
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sessions_app.models import Injected, ServiceCheck, Status, Trigger
 from sessions_app.queries import failures, helped
-from sessions_app.queries.failures import about
+from sessions_app.queries.failures import sessions_about
 from sessions_app.queries.helped import ENDED, FEWEST, Run, compare
 from tests.memories.people import signed_in
 from tests.support.factories import CooldownActionFactory, EventFactory, MemoryFactory, SessionFactory
@@ -92,7 +92,7 @@ def test_a_session_is_about_a_service_by_its_events_checks_remediations_and_memo
     MemoryFactory(service="jellyfin")
     told = SessionFactory()
     Injected.objects.create(session=told, memory_id=MemoryFactory(service="jellyfin").pk)
-    found = about("jellyfin", since=SINCE)
+    found = sessions_about("jellyfin", since=SINCE)
     assert found.sessions == {session.pk for session in ours}
     assert (found.since, found.cut) == (SINCE, False)
 
@@ -103,7 +103,7 @@ def test_of_a_busy_service_a_shorter_time_is_looked_at_for_every_kind(monkeypatc
     for days in (1, 2, 3, 4):
         EventFactory(service="jellyfin", created_at=NOW - timedelta(days=days))
     old = CooldownActionFactory(service="jellyfin", created_at=NOW - timedelta(days=10))
-    found = about("jellyfin", since=SINCE)
+    found = sessions_about("jellyfin", since=SINCE)
     assert found.cut
     assert found.since == NOW - timedelta(days=3)
     assert len(found.sessions) == 3
@@ -114,7 +114,7 @@ def test_of_a_busy_service_a_shorter_time_is_looked_at_for_every_kind(monkeypatc
 def test_at_most_so_many_sessions_are_compared_the_latest(monkeypatch):
     monkeypatch.setattr(failures, "MOST", 2)
     events = [EventFactory(service="jellyfin", created_at=NOW - timedelta(days=days)) for days in (9, 5, 1)]
-    found = about("jellyfin", since=SINCE)
+    found = sessions_about("jellyfin", since=SINCE)
     assert found.sessions == {event.session_id for event in events[1:]}
     assert (found.since, found.cut) == (NOW - timedelta(days=5), True)
 

@@ -178,7 +178,7 @@ def test_the_views_are_what_failed_last_night_what_runs_what_was_dear_and_mine(o
     views = {
         label.strip(): query.replace("&amp;", "&") for query, label in re.findall(r'href="([^"]*)"[^>]*>([^<]+)', nav)
     }
-    assert list(views) == ["All", "Failed last night", "Running", "Dear, from $3.00", "Mine"]
+    assert list(views) == ["All", "Failed last night", "Running", "Expensive, above $3.00", "Mine"]
 
     def listed(label: str) -> list[int]:
         return [
@@ -186,7 +186,7 @@ def test_the_views_are_what_failed_last_night_what_runs_what_was_dear_and_mine(o
         ]
 
     assert listed("Failed last night") == [failed.pk]
-    assert listed("Dear, from $3.00") == [dear.pk]
+    assert listed("Expensive, above $3.00") == [dear.pk]
 
 
 def test_the_totals_of_a_narrowed_list_are_those_of_all_matches(operators):

@@ -364,7 +364,7 @@ def test_the_receipt_tells_what_was_injected_in_which_place_and_what_was_left_ou
     ]
 
 
-def test_what_it_learned_says_how_and_leads_to_the_desk_and_to_its_line(client):
+def test_what_it_learned_says_how_and_leads_to_the_inbox_and_to_its_line(client):
     client.force_login(person("operator"))
     session = SessionFactory()
     known = MemoryFactory(observation="Restic's check takes 40 min", confidence=0.48)
@@ -388,7 +388,7 @@ def test_what_it_learned_says_how_and_leads_to_the_desk_and_to_its_line(client):
     assert "confirmed, 0.43 to 0.48" in html
     assert f'href="{url(session, "/log")}?line=41#line-41">line 41</a>' in html
     assert "new, held: changes a schedule" in html
-    assert f'href="/desk?view=held&amp;item=held-{held.pk}">Review</a>' in html
+    assert f'href="/inbox?view=held&amp;item=held-{held.pk}">Review</a>' in html
 
 
 def test_the_answer_is_rendered_and_can_do_no_harm(viewer):
