@@ -56,13 +56,3 @@ def normalise_service(service: str | None) -> str | None:
     """A service name in lower case; None for no service, an empty name and `general`."""
     name = fold(service or "").lower()
     return None if name in ("", GENERAL) else name
-
-
-def words(text: str) -> str:
-    """Return a group that matches one of the patterns in `text`, which stand between spaces; `_` is a space."""
-    return f"(?:{'|'.join(part.replace('_', ' ') for part in text.split())})"
-
-
-def any_of(*patterns: str) -> re.Pattern[str]:
-    """Compile a pattern that matches where one of the patterns does, in any letter case."""
-    return re.compile("|".join(patterns), re.IGNORECASE)
