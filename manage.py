@@ -15,8 +15,8 @@ def outage_behind(error: Exception) -> str:
         return ""
     from claudeops.lib import outage
 
-    found = outage.behind(error)
-    return f"{found.message}\n{found.fix}" if found else ""
+    cause = outage.behind(error)
+    return f"{cause.message}\n{cause.fix}" if cause else ""
 
 
 def main() -> None:
@@ -35,8 +35,8 @@ def main() -> None:
     except ImproperlyConfigured as error:
         raise SystemExit(f"claudeops cannot start: {error}") from None
     except Exception as error:
-        if said := outage_behind(error):
-            raise SystemExit(said) from None
+        if message := outage_behind(error):
+            raise SystemExit(message) from None
         raise
 
 

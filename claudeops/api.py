@@ -110,7 +110,7 @@ def invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
     fields = {_place(one): one.get("msg", "it cannot be read") for one in reversed(error.errors)}
     place = _place(error.errors[0]) if error.errors else ""
     message = f"{place or 'the request'}: {fields.get(place, 'it cannot be read')}."
-    named = {name: said for name, said in reversed(fields.items()) if name}
+    named = {name: reason for name, reason in reversed(fields.items()) if name}
     return problem(422, "invalid_request", message, DOCUMENT, fields=named)
 
 
@@ -142,9 +142,9 @@ def too_big(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
 @api.exception_handler(Exception)
 def fault(request: HttpRequest, error: Exception) -> HttpResponse:
     """Log the details of a bug and keep them from the caller."""
-    if found := outage.behind(error):
-        log.error("%s %s failed: %s", request.method, request.path, found.message)
-        return unavailable(found)
+    if cause := outage.behind(error):
+        log.error("%s %s failed: %s", request.method, request.path, cause.message)
+        return unavailable(cause)
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     return problem(500, "internal_error", "Something went wrong inside claudeops.", "The server's log has the details.")
 
@@ -176,7 +176,7 @@ def in_json(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def routes() -> list[URLPattern]:
-    found = [pattern for pattern in api.urls[0] if isinstance(pattern, URLPattern)]
-    for pattern in found:
+    patterns = [pattern for pattern in api.urls[0] if isinstance(pattern, URLPattern)]
+    for pattern in patterns:
         pattern.callback = in_json(anything_else if pattern.name == "api-root" else pattern.callback)
-    return found
+    return patterns

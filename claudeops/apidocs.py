@@ -44,8 +44,8 @@ def _shown(path: str, method: str, operation: dict[str, Any], schemas: dict[str,
         "description": operation.get("description", ""),
         "scope": operation.get("x-scope", ""),
         "parameters": [
-            {"name": given["name"], "place": given["in"], "text": given.get("description", "")}
-            for given in operation.get("parameters", [])
+            {"name": parameter["name"], "place": parameter["in"], "text": parameter.get("description", "")}
+            for parameter in operation.get("parameters", [])
         ],
         "fields": list(_fields(body, schemas)),
         "answers": [
@@ -58,8 +58,8 @@ def _shown(path: str, method: str, operation: dict[str, Any], schemas: dict[str,
 
 
 def _schema(answer: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = answer.get("content", {}).get("application/json", {}).get("schema", {})
-    return found
+    schema: dict[str, Any] = answer.get("content", {}).get("application/json", {}).get("schema", {})
+    return schema
 
 
 def _fields(schema: dict[str, Any], schemas: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -157,12 +157,12 @@ def _web_address(raw: str) -> str:
 
 def _budgets(raw: str) -> dict[str, float]:
     """Return the amounts by role; that of "" is the others'."""
-    found = {"": 2.0}
+    amounts = {"": 2.0}
     for part in names.parse(raw):
         role, _, amount = part.rpartition("=")
-        known = only_if(role.strip() in ("", *MODEL_ROLES), role.strip())
-        found[known] = number(0, 100_000).parse(amount)
-    return found
+        role_name = only_if(role.strip() in ("", *MODEL_ROLES), role.strip())
+        amounts[role_name] = number(0, 100_000).parse(amount)
+    return amounts
 
 
 def _limit(raw: str) -> tuple[int, float]:

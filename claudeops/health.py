@@ -27,12 +27,12 @@ def integrity() -> Checked | None:
     if path is None or not path.exists():
         return None
     key, now = (path, path.stat().st_ino), time.monotonic()  # a restored database is another file
-    at, found = _checked.get(key, (0.0, None))
-    if found is None or now - at >= CHECKED_FOR:
-        found = sqlite_damage.quick_check(path, CHECK_SECONDS)
+    at, check = _checked.get(key, (0.0, None))
+    if check is None or now - at >= CHECKED_FOR:
+        check = sqlite_damage.quick_check(path, CHECK_SECONDS)
         _checked.clear()
-        _checked[key] = (now, found)
-    return found
+        _checked[key] = (now, check)
+    return check
 
 
 @login_not_required
@@ -51,8 +51,8 @@ def readyz(request: HttpRequest) -> JsonResponse:
         difference = database_version.difference()
         troubled = [] if difference else models.troubles()
     except DatabaseError as error:
-        found = outage.behind(error)
-        reason = found.message if found else "the database does not answer"
+        cause = outage.behind(error)
+        reason = cause.message if cause else "the database does not answer"
         return JsonResponse({"ok": False, "reason": reason}, status=503)
     if difference:
         return JsonResponse({"ok": False, "reason": " ".join(difference)}, status=503)

@@ -175,27 +175,27 @@ def _sessions(user: Any, words: Sequence[str]) -> Iterator[Hit]:
         rows, most = Session.objects.filter(pk=number), 1
     else:
         rows, most = Session.objects.order_by("-queued_at", "-id"), RECENT_SESSIONS
-    found = 0
+    count = 0
     for pk, status, slug, summary in rows.values_list("pk", "status", "agent__slug", "summary")[:most]:
         if number is not None or _has(words, slug or "", summary):
-            found += 1
+            count += 1
             text = f"#{pk} {slug or ''} {summary}"[:LONGEST]
             icon = Session(status=status).icon
             yield Hit(reverse("session", args=[pk]), text, status.replace("_", " "), icon=icon)
-        if found == EACH:
+        if count == EACH:
             return
 
 
 def _memories(user: Any, words: Sequence[str]) -> Iterator[Hit]:
     if not words or not user.has_perm(SEES_MEMORIES):
         return
-    found = 0
+    count = 0
     number = _number(words, "memory")
     rows = Memory.objects.order_by("-updated_at", "-id") if number is None else Memory.objects.filter(pk=number)
     columns = ("pk", "observation", "service", "active", "verdict")
     for pk, observation, service, active, verdict in rows.values_list(*columns)[:RECENT_MEMORIES]:
-        if found < EACH and (number is not None or _has(words, observation)):
-            found += 1
+        if count < EACH and (number is not None or _has(words, observation)):
+            count += 1
             icon = "inactive" if not active else "held" if verdict == "hold" else "ok"
             yield Hit(reverse("memory", args=[pk]), observation[:LONGEST], service or "general", icon=icon)
 
@@ -213,9 +213,9 @@ def _actions(user: Any, words: Sequence[str]) -> Iterator[Hit]:
             yield Hit(address, f"Run agent {slug}", "a session now", icon="play", is_action=True, confirm=asks)
     if _has(words, "add a memory") and user.has_perm("memories.add_memory"):
         yield Hit(f"{reverse('memories')}#add", "Add a memory", icon="proposal")
-    kept = preference_of(user).theme
+    current = preference_of(user).theme
     for theme, name in THEMES.items():
-        if theme != kept and _has(words, f"switch to {name} theme"):
+        if theme != current and _has(words, f"switch to {name} theme"):
             address = reverse("jump-theme", args=[theme])
             yield Hit(address, f"Switch to {name} theme", icon="cols", is_action=True)
     if words and user.has_perm(SEES_MEMORIES):
@@ -250,14 +250,14 @@ def run(request: HttpRequest, slug: str) -> HttpResponse:
     """Queue a session of an agent and say so with a link to it; without htmx the session's page opens."""
     try:
         agent = Agent.objects.named(slug)
-        made = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
+        session = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
     except SessionsError as error:
         return _answer(request, f"{slug} is not run: {error} {error.fix}".strip(), "error", reverse("jump"))
-    address = reverse("session", args=[made.pk])
-    link = format_html('<a href="{}">Session {}</a>', address, made.pk)
-    if made.hold_reason:
-        said = format_html("{} of {} is held. {}", link, slug, made.hold_reason)
-        return _answer(request, said, "warning", address)
+    address = reverse("session", args=[session.pk])
+    link = format_html('<a href="{}">Session {}</a>', address, session.pk)
+    if session.hold_reason:
+        message = format_html("{} of {} is held. {}", link, slug, session.hold_reason)
+        return _answer(request, message, "warning", address)
     return _answer(request, format_html("{} of {} is queued.", link, slug), "success", address)
 
 
@@ -267,15 +267,15 @@ def theme(request: HttpRequest, theme: str) -> HttpResponse:
     if theme not in Theme.values:
         raise Http404
     choose(request.user, theme=theme)
-    said = f"The theme is {THEMES[Theme(theme)]}."
-    response = _answer(request, said, "success", reverse("preferences"))
+    message = f"The theme is {THEMES[Theme(theme)]}."
+    response = _answer(request, message, "success", reverse("preferences"))
     if by_htmx(request):
         response["HX-Trigger"] = json.dumps({"theme": "" if theme == Theme.SYSTEM else theme})
     return response
 
 
-def _answer(request: HttpRequest, said: str, level: str, to: str) -> HttpResponse:
+def _answer(request: HttpRequest, message: str, level: str, to: str) -> HttpResponse:
     if by_htmx(request):
-        return HttpResponse(toast(request, said, level=level))
-    messages.add_message(request, getattr(messages, level.upper()), said)
+        return HttpResponse(toast(request, message, level=level))
+    messages.add_message(request, getattr(messages, level.upper()), message)
     return HttpResponseRedirect(to)

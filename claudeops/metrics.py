@@ -56,9 +56,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
     token: str = settings.CLAUDEOPS_METRICS_TOKEN
     if not token:
         return HttpResponseNotFound("Metrics are off: CLAUDEOPS_METRICS_TOKEN is not set.\n", content_type="text/plain")
-    given = request.headers.get("Authorization", "")
-    known = given.startswith(BEARER) and secrets.compare_digest(given[len(BEARER) :].encode(), token.encode())
-    if not known:
+    header = request.headers.get("Authorization", "")
+    is_allowed = header.startswith(BEARER) and secrets.compare_digest(header[len(BEARER) :].encode(), token.encode())
+    if not is_allowed:
         return HttpResponseForbidden("The token is missing or wrong.\n", content_type="text/plain")
     text: bytes | None = cache.get(KEY)
     if text is None:
@@ -93,10 +93,10 @@ class MetricsCollector(Collector):
 
 
 def _gauge(name: str, text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    found = GaugeMetricFamily(f"claudeops_{name}", text, labels=[label])
+    family = GaugeMetricFamily(f"claudeops_{name}", text, labels=[label])
     for value, number in values.items():
-        found.add_metric([value], number)
-    return found
+        family.add_metric([value], number)
+    return family
 
 
 def _single(name: str, text: str, value: float) -> GaugeMetricFamily:
@@ -179,8 +179,8 @@ def _models(at: datetime) -> Iterator[GaugeMetricFamily]:
     rows = ModelCall.objects.filter(asked_at__gte=midnight(at)).order_by()
     for role, outcome, number in rows.values_list("role", "outcome").annotate(Count("pk")):
         calls.add_metric([role, outcome], number)
-    read, written = Sum(Coalesce("tokens_in", 0)), Sum(Coalesce("tokens_out", 0))
-    for role, into, out in rows.values_list("role").annotate(read=read, written=written):
+    read, output_sum = Sum(Coalesce("tokens_in", 0)), Sum(Coalesce("tokens_out", 0))
+    for role, into, out in rows.values_list("role").annotate(read=read, written=output_sum):
         tokens.add_metric([role, "input"], into)
         tokens.add_metric([role, "output"], out)
     yield from (calls, tokens)
@@ -214,12 +214,12 @@ def _stages(at: datetime) -> Iterator[GaugeMetricFamily]:
     yield _gauge("curate_waiting", "What waits in a stage of the curation.", "stage", waiting)
     yield _gauge("curate_oldest_seconds", "For how long the oldest of it has waited.", "stage", oldest)
     yield _gauge("curate_last_age_seconds", "The age of the last run of a stage of the curation.", "stage", ages)
-    made = backups.last_made(at)
-    if made:
-        yield _single("backup_age_seconds", "The age of the last backup.", (at - made).total_seconds())
+    last_backup = backups.last_made(at)
+    if last_backup:
+        yield _single("backup_age_seconds", "The age of the last backup.", (at - last_backup).total_seconds())
 
 
 def _alarms(at: datetime) -> Iterator[GaugeMetricFamily]:
-    found = silence.alarms()
-    urgent = sum(alarm.is_urgent for alarm in found)
-    yield _gauge("alarms", "What has gone quiet.", "urgency", {"now": urgent, "later": len(found) - urgent})
+    alarms = silence.alarms()
+    urgent = sum(alarm.is_urgent for alarm in alarms)
+    yield _gauge("alarms", "What has gone quiet.", "urgency", {"now": urgent, "later": len(alarms) - urgent})

@@ -59,21 +59,21 @@ class Exported:
 def export(at: datetime | None = None) -> Exported:
     """Send what is new to CLAUDEOPS_OTLP_ENDPOINT. Nothing without it, and nothing while another process does."""
     at = at or timezone.now()
-    done = Exported()
+    report = Exported()
     if not settings.CLAUDEOPS_OTLP_ENDPOINT:
-        return done
+        return report
     for name, rows_of in (("records", _records), ("calls", _calls)):
         cursor, _ = TelemetryCursor.objects.get_or_create(name=name)
-        if not done.problem and _claim(cursor, at):
+        if not report.problem and _claim(cursor, at):
             try:
-                _send_all(cursor, rows_of, at, done)
+                _send_all(cursor, rows_of, at, report)
             finally:
                 TelemetryCursor.objects.filter(pk=cursor.pk).update(claimed_until=None)
-            if name == "records" and not done.problem:
-                _send_metrics(at, done)
-    if done.problem:
-        log.warning("telemetry was not exported: %s", done.problem)
-    return done
+            if name == "records" and not report.problem:
+                _send_metrics(at, report)
+    if report.problem:
+        log.warning("telemetry was not exported: %s", report.problem)
+    return report
 
 
 def _claim(cursor: TelemetryCursor, at: datetime) -> bool:
@@ -85,7 +85,7 @@ Rows = Callable[[int, int, datetime], tuple[list["ReadableSpan"], int]]
 """From the rows behind an id up to another one, at most BATCH: their spans, and the id of the last (0: no row)."""
 
 
-def _send_all(cursor: TelemetryCursor, rows_of: Rows, at: datetime, done: Exported) -> None:
+def _send_all(cursor: TelemetryCursor, rows_of: Rows, at: datetime, report: Exported) -> None:
     """Send the rows up to what the run before has seen: what commits late with a lower id is then there, too."""
     cursor.refresh_from_db()
     for _ in range(MOST_BATCHES):
@@ -93,9 +93,9 @@ def _send_all(cursor: TelemetryCursor, rows_of: Rows, at: datetime, done: Export
         if not last:
             break
         if not _send(spans):
-            done.problem = "the collector did not take it"
+            report.problem = "the collector did not take it"
             return
-        done.spans += len(spans)
+        report.spans += len(spans)
         moved = TelemetryCursor.objects.filter(pk=cursor.pk, sent=cursor.sent)
         if not moved.update(sent=last, claimed_until=timezone.now() + CLAIM):
             return
@@ -116,7 +116,7 @@ def _send(spans: Sequence[ReadableSpan]) -> bool:
         exporter.shutdown()
 
 
-def _send_metrics(at: datetime, done: Exported) -> None:
+def _send_metrics(at: datetime, report: Exported) -> None:
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
     from opentelemetry.sdk.metrics.export import MetricExportResult
 
@@ -125,9 +125,9 @@ def _send_metrics(at: datetime, done: Exported) -> None:
     exporter = OTLPMetricExporter(endpoint=endpoint, timeout=TIMEOUT)
     try:
         if exporter.export(data) is MetricExportResult.SUCCESS:
-            done.metrics += number
+            report.metrics += number
         else:
-            done.problem = "the collector did not take the metrics"
+            report.problem = "the collector did not take the metrics"
     finally:
         exporter.shutdown()
 
@@ -150,12 +150,12 @@ def _records(after: int, up_to: int, at: datetime) -> tuple[list[ReadableSpan], 
 
 def _calls(after: int, up_to: int, at: datetime) -> tuple[list[ReadableSpan], int]:
     rows = ModelCall.objects.filter(pk__gt=after, pk__lte=up_to).order_by("pk")
-    found = []
+    calls = []
     for row in rows[:BATCH]:
         if row.outcome == CallOutcome.ASKED and row.asked_at > at - OPEN_FOR:
             break  # it is sent when it has ended, and those behind it with it
-        found.append(row)
-    return [call_span(row) for row in found], found[-1].pk if found else 0
+        calls.append(row)
+    return [call_span(row) for row in calls], calls[-1].pk if calls else 0
 
 
 def record_span(row: TelemetryRecord) -> ReadableSpan:
@@ -220,8 +220,8 @@ def session_span(session: Session) -> ReadableSpan:
     return _span(name, about, "", session.started_at or end, end, attributes, failed, is_client=True)
 
 
-def _usage(read: object, written: object) -> dict[str, int]:
-    names = {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": written}
+def _usage(read: object, output: object) -> dict[str, int]:
+    names = {"gen_ai.usage.input_tokens": read, "gen_ai.usage.output_tokens": output}
     return {name: value for name, value in names.items() if isinstance(value, int)}
 
 

@@ -51,14 +51,14 @@ def set_up_roles(using: str = DEFAULT_DB_ALIAS) -> None:
         f"{label}.{codename}": pk
         for pk, label, codename in rows.values_list("pk", "content_type__app_label", "codename")
     }
-    known = frozenset(ids)
+    names = frozenset(ids)
     for role in (VIEWER, OPERATOR, ADMIN):
         group, _ = Group.objects.using(using).get_or_create(name=role)
-        wanted = {ids[name] for name in permissions_of(role, known)}
+        wanted = {ids[name] for name in permissions_of(role, names)}
         had = set(group.permissions.values_list("pk", flat=True))
-        if taken := had - wanted:
-            log.warning("%d permissions were taken from the group %s: they are not the role's.", len(taken), role)
-            group.permissions.remove(*taken)
+        if excess := had - wanted:
+            log.warning("%d permissions were taken from the group %s: they are not the role's.", len(excess), role)
+            group.permissions.remove(*excess)
         if missing := wanted - had:
             group.permissions.add(*missing)
 

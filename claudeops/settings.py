@@ -317,25 +317,25 @@ def database(url: str) -> dict[str, Any]:
             CLAUDEOPS_DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
         url = f"sqlite:///{CLAUDEOPS_DATA_DIR / 'claudeops.sqlite3'}"
     try:
-        found = dict(environ.Env.db_url_config(url))
+        config = dict(environ.Env.db_url_config(url))
     except Exception as error:
         raise ImproperlyConfigured("DATABASE_URL cannot be read as a database URL.") from error
-    engine = found.get("ENGINE", "")
+    engine = config.get("ENGINE", "")
     if engine == "django.db.backends.sqlite3":
-        found["OPTIONS"] = {**SQLITE_OPTIONS, **found.get("OPTIONS", {})}
+        config["OPTIONS"] = {**SQLITE_OPTIONS, **config.get("OPTIONS", {})}
         # The web server's thread keeps its connection: a new one reads the whole schema first.
-        found["CONN_MAX_AGE"] = 60
+        config["CONN_MAX_AGE"] = 60
         # A real file, so that tests meet the same locks and pragmas as production.
-        found["TEST"] = {"NAME": str(CLAUDEOPS_DATA_DIR / "test.sqlite3")}
+        config["TEST"] = {"NAME": str(CLAUDEOPS_DATA_DIR / "test.sqlite3")}
     elif engine == "django.db.backends.postgresql":
-        found["CONN_MAX_AGE"] = 60
-        found["CONN_HEALTH_CHECKS"] = True
-        found.get("OPTIONS", {}).pop("prepare_threshold", None)  # no statement is prepared
+        config["CONN_MAX_AGE"] = 60
+        config["CONN_HEALTH_CHECKS"] = True
+        config.get("OPTIONS", {}).pop("prepare_threshold", None)  # no statement is prepared
     else:
         raise ImproperlyConfigured(
             f"DATABASE_URL names the engine {engine or 'of no known kind'}; allowed are postgres:// and sqlite://."
         )
-    return found
+    return config
 
 
 DATABASES = {"default": database(database_url)}

@@ -23,28 +23,30 @@ def backup() -> None:
     if not is_daily_on():
         return
     try:
-        made = make.make_daily()
+        new_backup = make.make_daily()
     except BackupError as error:
         if error.code != "busy":
             record("backup.make.failed", component="backups", source="schedule", success=False, error=error.code)
             raise
         logger.info("no backup was made now: %s", error)
         return
-    if made:
-        logger.info("backup %s: %s bytes, removed: %s", made.path, made.manifest.size, made.removed or "none")
-        if made.manifest.unreadable:
-            logger.warning("backup %s: %s files cannot be read", made.path, len(made.manifest.unreadable))
+    if new_backup:
+        logger.info(
+            "backup %s: %s bytes, removed: %s", new_backup.path, new_backup.manifest.size, new_backup.removed or "none"
+        )
+        if new_backup.manifest.unreadable:
+            logger.warning("backup %s: %s files cannot be read", new_backup.path, len(new_backup.manifest.unreadable))
         record(
             "backup.make.completed",
             component="backups",
             source="schedule",
-            level=RecordLevel.WARNING if made.manifest.unreadable else RecordLevel.INFO,
-            duration_ms=int((timezone.now() - made.manifest.began).total_seconds() * 1000),
-            bytes=made.manifest.size,
-            files=len(made.manifest.files),
-            linked=made.linked,
-            removed=len(made.removed),
-            unreadable=len(made.manifest.unreadable),
+            level=RecordLevel.WARNING if new_backup.manifest.unreadable else RecordLevel.INFO,
+            duration_ms=int((timezone.now() - new_backup.manifest.began).total_seconds() * 1000),
+            bytes=new_backup.manifest.size,
+            files=len(new_backup.manifest.files),
+            linked=new_backup.linked,
+            removed=len(new_backup.removed),
+            unreadable=len(new_backup.manifest.unreadable),
         )
 
 
@@ -65,6 +67,6 @@ def count_purge(pk: int) -> None:
 
 def export_telemetry() -> None:
     """Export telemetry by OTLP, where an address is set."""
-    done = otlp.export()
-    if done.spans:
-        logger.info("telemetry exported: %s spans, %s metrics", done.spans, done.metrics)
+    report = otlp.export()
+    if report.spans:
+        logger.info("telemetry exported: %s spans, %s metrics", report.spans, report.metrics)

@@ -70,13 +70,13 @@ def _hidden(request: HttpRequest, key: str) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer for an error that nothing else caught: in the sentence of the outage behind it, else 500."""
-    found = outage.behind(sys.exc_info()[1])
-    if found is None:
+    cause = outage.behind(sys.exc_info()[1])
+    if cause is None:
         return defaults.server_error(request)
-    log.error("%s %s failed: %s", request.method, request.path, found.message)
-    response: HttpResponse = api.unavailable(found)
+    log.error("%s %s failed: %s", request.method, request.path, cause.message)
+    response: HttpResponse = api.unavailable(cause)
     if not request.path.startswith(IN_JSON):  # without the context of pages, which asks the database
-        response.content = render_to_string("outage.html", {"outage": found})
+        response.content = render_to_string("outage.html", {"outage": cause})
         response["Content-Type"] = "text/html; charset=utf-8"
     response._has_been_logged = True  # type: ignore[attr-defined]  # Django would log a traceback for every poll
     return response
@@ -140,18 +140,18 @@ def overview_charts(request: HttpRequest) -> JsonResponse:
 @page(SEES)
 def overview_fragment(request: HttpRequest) -> HttpResponse:
     """Answer the page's poll: 204 when the browser (`seen`) shows everything, so that nothing moves, else changes."""
-    known = read_token(request.GET.get("seen", ""))
-    if known.state == changes.state(_feed_name(request)):
+    token = read_token(request.GET.get("seen", ""))
+    if token.state == changes.state(_feed_name(request)):
         return HttpResponse(status=204)
     shown = changes.snapshot(_feed_name(request))
     pieces = _pieces(request, shown)
     context = _context(request, shown, pieces)
-    if len(known.parts) != len(PIECES) or not known.rows or not shown.entries:
+    if len(token.parts) != len(PIECES) or not token.rows or not shown.entries:
         # An empty feed has no row to insert beside.
         response = render(request, "overview/_overview.html", context)
         response["HX-Retarget"], response["HX-Reswap"] = "#overview", "outerHTML"
         return response
-    context |= {"changed": changed_parts(known.parts, pieces), "news": feed.changes(known.rows, shown.entries)}
+    context |= {"changed": changed_parts(token.parts, pieces), "news": feed.changes(token.rows, shown.entries)}
     return render(request, "overview/_news.html", context)
 
 
@@ -166,7 +166,7 @@ def feed_page(request: HttpRequest) -> HttpResponse:
         return HttpResponse("The place in the feed cannot be read.", status=400, content_type="text/plain")
     name = _feed_name(request)
     try:
-        found = (
+        listing = (
             feed.members(head, last or head, before=before, most=PAGE)
             if head
             else feed.page(before=before, most=PAGE, name=name)
@@ -174,8 +174,8 @@ def feed_page(request: HttpRequest) -> HttpResponse:
     except LookupError:
         raise Http404("The entry is gone.") from None
     context = {
-        "entries": feed.entries(found.groups),
-        "further": found.further,
+        "entries": feed.entries(listing.groups),
+        "further": listing.further,
         "on_top": before is None,
         "is_group": head is not None,
         "feed_name": name,

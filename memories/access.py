@@ -113,20 +113,21 @@ def changeable_memories(access: Access) -> MemoryQuerySet:
 def memory_of(access: Access, given: str | int) -> Memory:
     """Return the memory with a number or UUID. Raises MemoryNotFound, also for one that it may not see."""
     rows = visible_memories(access).select_related("project")
-    found = rows.filter(**key).first() if (key := _key(str(given))) else None
-    if found is None:
+    memory = rows.filter(**key).first() if (key := _key(str(given))) else None
+    if memory is None:
         raise MemoryNotFound(f"There is no memory {given}.", "List what there is: GET /api/memories")
-    return found
+    return memory
 
 
 def changeable_memory(access: Access, given: str | int) -> Memory:
     """Return a memory to change. Raises MemoryNotFound, and AccessDenied for a global one that it may only read."""
-    found = memory_of(access, given)
-    if access.confined and found.project_id != access.project_id:
+    memory = memory_of(access, given)
+    if access.confined and memory.project_id != access.project_id:
         raise AccessDenied(
-            f"Memory {found.pk} is global; a token with a project only reads it.", "Ask with a token without a project."
+            f"Memory {memory.pk} is global; a token with a project only reads it.",
+            "Ask with a token without a project.",
         )
-    return found
+    return memory
 
 
 def visible_projects(access: Access) -> QuerySet[Project]:
@@ -137,10 +138,10 @@ def visible_projects(access: Access) -> QuerySet[Project]:
 def project_named(access: Access, given: str) -> Project:
     """Return the project with a number or slug, the number first. Raises ProjectNotFound, also for another's."""
     rows = visible_projects(access)
-    found = rows.filter(pk=int(given)).first() if given.isdecimal() and len(given) < 19 else None
-    if found is None and (found := rows.filter(slug=given).first() if "\0" not in given else None) is None:
+    project = rows.filter(pk=int(given)).first() if given.isdecimal() and len(given) < 19 else None
+    if project is None and (project := rows.filter(slug=given).first() if "\0" not in given else None) is None:
         raise ProjectNotFound(f"There is no project {given!r}.", "List what there is: GET /api/projects")
-    return found
+    return project
 
 
 def memories_of(access: Access, project: Project) -> MemoryQuerySet:
@@ -152,13 +153,13 @@ def memories_of(access: Access, project: Project) -> MemoryQuerySet:
 def memory_of_project(access: Access, project: Project, given: str) -> Memory:
     """Return one of `memories_of`, by number or UUID. Raises MemoryNotFound, also for another project's."""
     rows = memories_of(access, project).select_related("approved_by")
-    found = rows.filter(**key).first() if (key := _key(given)) else None
-    if found is None:
+    memory = rows.filter(**key).first() if (key := _key(given)) else None
+    if memory is None:
         raise MemoryNotFound(
             f"There is no memory {given} in project {project.slug}.",
             f"List what there is: GET /api/projects/{project.slug}/memories",
         )
-    return found
+    return memory
 
 
 def project_of(access: Access, slug: str | None) -> Project | None:
@@ -172,17 +173,17 @@ def project_of(access: Access, slug: str | None) -> Project | None:
         return own
     if not slug:
         return None
-    found = Project.objects.filter(slug=slug).first()
-    if found is None:
+    project = Project.objects.filter(slug=slug).first()
+    if project is None:
         raise ProjectNotFound(f"There is no project {slug!r}.", "Use the slug of an existing project.")
-    return found
+    return project
 
 
-def _key(given: str) -> dict[str, int | UUID]:
-    if given.isdecimal():
-        return {"pk": int(given)} if len(given) < 19 else {}
+def _key(reference: str) -> dict[str, int | UUID]:
+    if reference.isdecimal():
+        return {"pk": int(reference)} if len(reference) < 19 else {}
     try:
-        return {"uuid": UUID(given)}
+        return {"uuid": UUID(reference)}
     except ValueError:
         return {}
 
@@ -249,23 +250,23 @@ def add_token(
 
 def checked_scopes(scopes: Iterable[str]) -> list[str]:
     """Return the scopes in their order, each once. Raises InvalidToken for an unknown scope and for none."""
-    given = set(scopes)
-    unknown = sorted(given - set(Scope.values))
-    if unknown or not given:
-        said = f"scope {unknown[0]!r} is unknown" if unknown else "A token needs a scope"
-        raise InvalidToken(f"{said}; allowed are {', '.join(Scope.values)}.")
-    return [scope for scope in Scope.values if scope in given]
+    names = set(scopes)
+    unknown = sorted(names - set(Scope.values))
+    if unknown or not names:
+        problem = f"scope {unknown[0]!r} is unknown" if unknown else "A token needs a scope"
+        raise InvalidToken(f"{problem}; allowed are {', '.join(Scope.values)}.")
+    return [scope for scope in Scope.values if scope in names]
 
 
 def revoke_token(name: str, *, by: str, at: datetime | None = None) -> ApiToken:
     """Revoke a token for good; idempotent. Raises TokenNotFound."""
     when = at or timezone.now()
     ApiToken.objects.filter(name=name, revoked_at=None).update(revoked_at=when, revoked_by=by[:150])
-    found = ApiToken.objects.filter(name=name).select_related("project").first()
-    if found is None:
-        known = ", ".join(ApiToken.objects.values_list("name", flat=True)[:20]) or "none yet"
-        raise TokenNotFound(f"There is no token {name!r}.", f"Known tokens: {known}.")
-    return found
+    token = ApiToken.objects.filter(name=name).select_related("project").first()
+    if token is None:
+        names = ", ".join(ApiToken.objects.values_list("name", flat=True)[:20]) or "none yet"
+        raise TokenNotFound(f"There is no token {name!r}.", f"Known tokens: {names}.")
+    return token
 
 
 def access_of(secret: str, *, at: datetime | None = None) -> Access | None:

@@ -33,18 +33,18 @@ class Bearer(HttpBearer):
         return self.authenticate(request, secret.strip())
 
     def authenticate(self, request: HttpRequest, token: str) -> Access:
-        found = access_of(token)
-        if found is None:
+        access = access_of(token)
+        if access is None:
             raise Refused(
                 401,
                 "unknown_token",
                 "The token is unknown, revoked or expired.",
                 "Create another one: manage.py token add NAME.",
             )
-        request.auth = found  # type: ignore[attr-defined]  # records its use even without the scope
-        if not any(found.may(scope) for scope in self.scopes):
-            found.require(self.scopes[0])
-        return found
+        request.auth = access  # type: ignore[attr-defined]  # records its use even without the scope
+        if not any(access.may(scope) for scope in self.scopes):
+            access.require(self.scopes[0])
+        return access
 
 
 def access_in(request: HttpRequest) -> Access:

@@ -68,8 +68,8 @@ class Scope:
                 f"WHERE {self.within.sql} LIMIT {FEW + 1}",
                 (*self.fit.params, *self.within.params),
             )
-            found = cursor.fetchall()
-        return sorted(pk for pk, fit in found if fit) if len(found) <= FEW else None
+            rows = cursor.fetchall()
+        return sorted(pk for pk, fit in rows if fit) if len(rows) <= FEW else None
 
 
 def _index_pending(scope: Scope) -> None:
@@ -153,7 +153,7 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
 
     `of_service`: the scope is limited to its service.
     """
-    seen = latest_change()
+    latest = latest_change()
     scope, service = _scope(within), new.service if of_service else None
     model, embedding = _start_embedding(new)
     whole, rows = _first(scope, new, service, model)
@@ -163,8 +163,8 @@ def prepare(within: Where, new: Text, *, of_service: bool = True) -> Prepared:
         wanted = in_meaning(scope, vector, CHOSEN) if vector else []
         rows += _of(set(wanted).difference(pk for pk, _, _ in rows), scope, model)
     floats = vector.floats if vector else None
-    known = _with_cosines(rows, model, floats)
-    return Prepared(seen, _related(known, new), floats, model, off)
+    by_id = _with_cosines(rows, model, floats)
+    return Prepared(latest, _related(by_id, new), floats, model, off)
 
 
 def current_relations(prepared: Prepared, within: Where, new: Text) -> dict[int, Relation]:
@@ -174,14 +174,14 @@ def current_relations(prepared: Prepared, within: Where, new: Text) -> dict[int,
             "SELECT DISTINCT memory_id FROM memory_changes WHERE id > %s AND memory_id IS NOT NULL", [prepared.seen]
         )
         changed = {pk for (pk,) in cursor.fetchall()}
-    standing = {pk: found for pk, (_, found) in prepared.found.items() if pk not in changed}
-    known: _Known = {}
+    standing = {pk: link for pk, (_, link) in prepared.found.items() if pk not in changed}
+    by_id: _Known = {}
     if changed:
-        known = _with_cosines(_of(changed, _scope(within), prepared.model), prepared.model, prepared.vector)
+        by_id = _with_cosines(_of(changed, _scope(within), prepared.model), prepared.model, prepared.vector)
     # An unchanged text keeps its relation.
-    same = {pk: prepared.found[pk][1] for pk, one in known.items() if prepared.found.get(pk, ("",))[0] == one[0]}
-    judged = _related({pk: one for pk, one in known.items() if pk not in same}, new)
-    return standing | same | {pk: found for pk, (_, found) in judged.items()}
+    same = {pk: prepared.found[pk][1] for pk, one in by_id.items() if prepared.found.get(pk, ("",))[0] == one[0]}
+    judged = _related({pk: one for pk, one in by_id.items() if pk not in same}, new)
+    return standing | same | {pk: link for pk, (_, link) in judged.items()}
 
 
 def latest_change() -> int:
@@ -211,21 +211,23 @@ def _start_embedding(new: Text) -> tuple[EmbeddingModel | None, _Embedding]:
     if connection.in_atomic_block:
         return None, lambda: (None, "no model is asked inside a transaction")
     try:
-        embedder, found = current_with_answering()
+        embedder, active = current_with_answering()
     except SemanticOff as error:
         off = str(error)
         return None, lambda: (None, off)
     except Exception as error:  # a broken model must not lose an observation
         off = _failed(error)
         return None, lambda: (None, off)
-    if found.model.name != embedder.name:
+    if active.model.name != embedder.name:
         return None, lambda: (None, "the model is being changed")
-    return found.model, threads.start(_embedded, embedder, found, new)
+    return active.model, threads.start(_embedded, embedder, active, new)
 
 
-def _embedded(embedder: Embedder, found: Answering, new: Text) -> tuple[QueryVector | None, str]:
+def _embedded(embedder: Embedder, active: Answering, new: Text) -> tuple[QueryVector | None, str]:
     try:
-        return QueryVector(found.model, embedder.embed([embedded_text(new)])[0], found.newest, found.content_hash), ""
+        return QueryVector(
+            active.model, embedder.embed([embedded_text(new)])[0], active.newest, active.content_hash
+        ), ""
     except (SemanticOff, TextRefused) as off:
         return None, str(off)
     except Exception as error:
@@ -275,22 +277,22 @@ def _of(ids: Collection[int], scope: Scope, model: EmbeddingModel | None) -> _Ro
         return list(cursor.fetchall())
 
 
-def _with_cosines(found: _Rows, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
+def _with_cosines(rows: _Rows, model: EmbeddingModel | None, vector: Vectors | None) -> _Known:
     """Add cosines and sort by age, oldest first; a vector of another length than the model's is ignored."""
     size = model.dimensions * STORED.itemsize if model else 0
-    known: _Known = {}
-    for pk, text, raw in sorted(found, key=lambda row: row[0]):
+    by_id: _Known = {}
+    for pk, text, raw in sorted(rows, key=lambda row: row[0]):
         cosine = None
         if raw is not None and vector is not None and len(raw) == size:
             cosine = float(np.frombuffer(raw, dtype=STORED) @ vector)
-        known[pk] = (text, cosine)
-    return known
+        by_id[pk] = (text, cosine)
+    return by_id
 
 
-def _related(known: _Known, new: Text) -> dict[int, tuple[str, Relation]]:
+def _related(by_id: _Known, new: Text) -> dict[int, tuple[str, Relation]]:
     return {
         pk: (text, relation(text, new.observation, about=new.service, cosine=cosine))
-        for pk, (text, cosine) in known.items()
+        for pk, (text, cosine) in by_id.items()
     }
 
 
@@ -311,8 +313,8 @@ def like_known(memory: Memory, within: Where, fit: Where) -> dict[int, tuple[str
     """
     scope, service = Scope(within, fit), memory.service
     few = scope.few
-    found = answering()
-    model, floats = (found.model if found else None), None
+    active = answering()
+    model, floats = (active.model if active else None), None
     if model is not None:
         raw = Embedding.objects.filter(memory=memory, model=model).values_list("vector", flat=True).first()
         if raw is not None and len(raw) == model.dimensions * STORED.itemsize:
@@ -321,8 +323,10 @@ def like_known(memory: Memory, within: Where, fit: Where) -> dict[int, tuple[str
         wanted = set(few)
     else:
         wanted = in_words(scope, memory.observation, service, CHOSEN)
-        if found is not None and floats is not None:
-            wanted |= set(in_meaning(scope, QueryVector(found.model, floats, found.newest, found.content_hash), CHOSEN))
+        if active is not None and floats is not None:
+            wanted |= set(
+                in_meaning(scope, QueryVector(active.model, floats, active.newest, active.content_hash), CHOSEN)
+            )
     rows = _of(wanted - {memory.pk}, scope, model)
     read_ahead([memory.observation, *(text for _, text, _ in rows)])
     return _related(_with_cosines(rows, model, floats), memory)

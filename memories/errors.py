@@ -62,9 +62,9 @@ class InvalidProject(MemoriesError):
     code = "invalid_project"
 
     def __init__(self, fields: dict[str, list[str]]) -> None:
-        said = {name: " ".join(messages) for name, messages in fields.items()}
-        super().__init__(" ".join(f"{name}: {text}" for name, text in said.items()))
-        self.fields = said
+        by_field = {name: " ".join(messages) for name, messages in fields.items()}
+        super().__init__(" ".join(f"{name}: {text}" for name, text in by_field.items()))
+        self.fields = by_field
 
 
 class InvalidToken(MemoriesError):

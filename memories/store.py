@@ -130,8 +130,8 @@ def remember(
         return Remembered("discarded", reason=why, is_forgotten=True)
     if provenance.source == Source.HUMAN:
         return _remember_human(statement, provenance, when)
-    given, judgement = judgement, _judge(statement, provenance, judgement)
-    is_noted = judgement == given
+    original, judgement = judgement, _judge(statement, provenance, judgement)
+    is_noted = judgement == original
     if judgement.verdict == "discard":
         if not is_noted:
             _note(judgement, statement, provenance, None, when)
@@ -179,8 +179,8 @@ def place(statement: Statement, provenance: Provenance, *, at: datetime | None =
     prepared = compare(_scope_sql(statement, provenance), statement, of_service="service" in statement.policy.scope)
     with writing():
         rows = _scope_rows(statement, provenance)
-        if known := same_observation(rows.active(), statement.observation):
-            return Remembered("known", known.pk)
+        if existing := same_observation(rows.active(), statement.observation):
+            return Remembered("known", existing.pk)
         if judgement.verdict != "allow":
             return _hold(statement, provenance, when, judgement)
         rejected = None if provenance.typed else same_observation(rows.rejected(), statement.observation)
@@ -211,10 +211,10 @@ def allow_discarded(
         earlier = row.memory_id or (_said_in_session(statement, provenance) or (None,))[0]
         held = same_observation(_scope_rows(statement, provenance).held(), statement.observation)
         if earlier is not None or held is not None:
-            done = Remembered("created", earlier if held is None else held.pk)
+            result = Remembered("created", earlier if held is None else held.pk)
         else:
-            done = _match(statement, provenance, when, prepared)
-        memory_id = done.memory_id
+            result = _match(statement, provenance, when, prepared)
+        memory_id = result.memory_id
         if memory_id is None:
             raise InvalidMemory(f"What it became was deleted since, so decision {pk} cannot be allowed.")
         GateDecision.objects.filter(pk=pk).update(memory=memory_id)
@@ -222,10 +222,10 @@ def allow_discarded(
             verbs.edit(memory_id, by=by, at=when, observation=text, provenance=Provenance.typed_by(by))
         verbs.reactivate(memory_id, by=by, at=when, reason=ALLOWED)
         verbs.approve(memory_id, by=by, at=when, reason=ALLOWED)
-        outcome = FactOutcome.MERGED if done.outcome == "reinforced" else FactOutcome.CREATED
+        outcome = FactOutcome.MERGED if result.outcome == "reinforced" else FactOutcome.CREATED
         Fact.objects.filter(decision=row).update(memory=memory_id, outcome=outcome)
         gate_decisions.label(row, Label.EDITED if text is not None else Label.RELEASED, by=by, at=when)
-    return done
+    return result
 
 
 def discard_again(decision: GateDecision | int, *, by: str, at: datetime | None = None) -> None:
@@ -239,8 +239,8 @@ def discard_again(decision: GateDecision | int, *, by: str, at: datetime | None 
         row = gate_decisions.find(pk)
         if row.verdict != "discard" or row.label not in (Label.RELEASED, Label.EDITED) or row.memory_id is None:
             raise InvalidMemory(f"Decision {pk} is no discard that was allowed.")
-        made = MemoryChange.objects.filter(memory=row.memory_id, kind=Change.CREATED).first()
-        if made is not None and made.after.get("observation") == fold(row.text)[: fields.LONGEST_OBSERVATION]:
+        creation = MemoryChange.objects.filter(memory=row.memory_id, kind=Change.CREATED).first()
+        if creation is not None and creation.after.get("observation") == fold(row.text)[: fields.LONGEST_OBSERVATION]:
             verbs.deactivate(row.memory_id, by=by, at=when, reason="Discarded again.")
         Fact.objects.filter(decision=row).update(outcome=FactOutcome.DISCARDED)
         gate_decisions.label(row, Label.UNDONE, by=by, at=when)
@@ -277,14 +277,14 @@ def decide(relations: Mapping[int, Relation], rows: Iterable[Memory]) -> Decisio
     """
     agreeing, opposed = [], []
     for row in rows:
-        found = relations[row.pk]
-        if found.kind == Kind.REINFORCES:
-            agreeing.append((row, found))
-        elif found.kind == Kind.CONTRADICTS and row.active:
-            opposed.append((row, found))
+        match = relations[row.pk]
+        if match.kind == Kind.REINFORCES:
+            agreeing.append((row, match))
+        elif match.kind == Kind.CONTRADICTS and row.active:
+            opposed.append((row, match))
     agreeing.sort(key=lambda pair: (-pair[1].score, not pair[0].active, -pair[0].confidence, pair[0].pk))
-    targets = ((_standing_for(row), found) for row, found in agreeing)
-    best = next(((row, found) for row, found in targets if row is not None), None)
+    targets = ((_standing_for(row), match) for row, match in agreeing)
+    best = next(((row, match) for row, match in targets if row is not None), None)
     if best is not None:
         opposed = [pair for pair in opposed if pair[0].pk != best[0].pk]
     return Decision(best, sorted(opposed, key=lambda pair: pair[0].pk))
@@ -309,10 +309,10 @@ def _check_source(provenance: Provenance) -> None:
         raise InvalidMemory(f"source is {provenance.source!r}; allowed are {', '.join(Source.values)}.")
 
 
-def _judge(statement: Statement, provenance: Provenance, given: Judgement | None = None) -> Judgement:
+def _judge(statement: Statement, provenance: Provenance, original: Judgement | None = None) -> Judgement:
     """Return the gate's verdict, or a given one that is as strict; what is not the session's own words is held."""
     judgement = judge(statement.text, statement.observation, taxonomy=statement.taxonomy, taint=provenance.taint)
-    return judgement if given is None else strictest(given, judgement)
+    return judgement if original is None else strictest(original, judgement)
 
 
 def _note(
@@ -377,8 +377,8 @@ def _said_in_session(statement: Statement, provenance: Provenance) -> tuple[int 
             "SELECT memory_id FROM memory_changes WHERE session_id = %s AND candidate_key = %s ORDER BY at, id LIMIT 1",
             [provenance.session_id, statement.key],
         )
-        found = cursor.fetchone()
-    return None if found is None else (found[0],)
+        row = cursor.fetchone()
+    return None if row is None else (row[0],)
 
 
 def note_relations(
@@ -391,11 +391,11 @@ def note_relations(
     relations = current_relations(prepared, _scope_sql(statement, provenance), statement)
     relations.pop(memory.pk, None)
     decision = decide(relations, _related_rows(relations, statement, provenance))
-    for row, found in decision.contradicted:
-        disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
+    for row, match in decision.contradicted:
+        disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=match.evidence)
     if decision.reinforced is not None:
-        row, found = decision.reinforced
-        disagreements.note(row, memory, DisagreementKind.DUPLICATE, at=at, evidence=found.evidence)
+        row, match = decision.reinforced
+        disagreements.note(row, memory, DisagreementKind.DUPLICATE, at=at, evidence=match.evidence)
     else:
         _note_likeness(memory, relations, at)
 
@@ -436,10 +436,10 @@ def _remember_human(statement: Statement, provenance: Provenance, at: datetime) 
     fields.checked_observation(statement.text)
     rows = _scope_rows(statement, provenance)
     with writing():
-        known = same_observation(rows.active(), statement.observation)
-        if known is not None:
+        existing = same_observation(rows.active(), statement.observation)
+        if existing is not None:
             raise InvalidMemory(
-                f"Memory {known.pk} says exactly this already.", f"Edit it: manage.py memory edit {known.pk} …"
+                f"Memory {existing.pk} says exactly this already.", f"Edit it: manage.py memory edit {existing.pk} …"
             )
         memory = _new(statement, provenance, at, {}, reason="Written by a person.")
         if _by_scope_alone(statement, SUPERSEDE):
@@ -452,16 +452,16 @@ def _hold(
 ) -> Remembered:
     """Store for review; nothing else changes. The same text is held once."""
     reason = judgement.reason
-    known = same_observation(_scope_rows(statement, provenance).held(), statement.observation)
-    memory = known or _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)
+    existing = same_observation(_scope_rows(statement, provenance).held(), statement.observation)
+    memory = existing or _new(statement, provenance, at, {}, reason=f"Held: {reason}", held=reason)
     if not is_noted:
         _note(judgement, statement, provenance, memory.pk, at)
-    return _held_already(memory, reason) if known else Remembered("held", memory.pk, reason=reason)
+    return _held_already(memory, reason) if existing else Remembered("held", memory.pk, reason=reason)
 
 
-def _held_already(known: Memory, reason: str) -> Remembered:
-    state = "waits for review already" if known.awaits_review else f"was rejected already, as memory {known.pk}"
-    return Remembered("held", known.pk, reason=f"{reason}; {state}" if reason else state)
+def _held_already(memory: Memory, reason: str) -> Remembered:
+    state = "waits for review already" if memory.awaits_review else f"was rejected already, as memory {memory.pk}"
+    return Remembered("held", memory.pk, reason=f"{reason}; {state}" if reason else state)
 
 
 def _relation_to_first(statement: Statement, provenance: Provenance) -> dict[int, Relation]:
@@ -476,7 +476,7 @@ def _relation_to_first(statement: Statement, provenance: Provenance) -> dict[int
 
 def _related_rows(relations: Mapping[int, Relation], statement: Statement, provenance: Provenance) -> list[Memory]:
     """Return the memories that the statement reinforces or contradicts, as they are now."""
-    related = [pk for pk, found in relations.items() if found.kind != Kind.DISTINCT]
+    related = [pk for pk, match in relations.items() if match.kind != Kind.DISTINCT]
     if not related:
         return []
     rows = _scope_rows(statement, provenance).allowed().filter(pk__in=related)
@@ -485,13 +485,13 @@ def _related_rows(relations: Mapping[int, Relation], statement: Statement, prove
 
 def _standing_for(row: Memory) -> Memory | None:
     """Return what a restatement of `row` reinforces: a merged memory's target; None for one that has ended."""
-    seen = {row.pk}
+    chain = {row.pk}
     target: Memory | None = row
     while target is not None and target.inactive_reason == Inactive.MERGED:
         target = target.superseded_by
-        if target is None or target.pk in seen:
+        if target is None or target.pk in chain:
             return None
-        seen.add(target.pk)
+        chain.add(target.pk)
     if target is None or target.inactive_reason in (Inactive.EXPIRED, Inactive.SUPERSEDED):
         return None
     return target
@@ -516,7 +516,7 @@ def _write(
     prepared: Prepared,
 ) -> Remembered:
     if decision.reinforced is not None:
-        memory, found = decision.reinforced
+        memory, match = decision.reinforced
         if _of_voice(provenance, memory, Change.CREATED, Change.REINFORCED).exists():
             whose = provenance.actor if _is_token(provenance) else "this session"
             return Remembered("duplicate", memory.pk, reason=f"{whose} said so already, which counts once")
@@ -529,8 +529,8 @@ def _write(
             memory,
             by=provenance.actor,
             at=at,
-            reason=f"{_in_session(provenance, 'Said again')} {weight}{found.why}",
-            evidence=_evidence(statement, provenance, found, prepared),
+            reason=f"{_in_session(provenance, 'Said again')} {weight}{match.why}",
+            evidence=_evidence(statement, provenance, match, prepared),
             session_id=provenance.session_id,
             candidate_key=_session_key(statement, provenance),
             echo=echo,
@@ -552,13 +552,13 @@ def _write(
         rows = _scope_rows(statement, provenance)
         return Remembered(outcome, memory.pk, () if weak else _supersede_all(rows, memory, provenance, at))
     lowered = []
-    for row, found in decision.contradicted:
-        disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=found.evidence)
+    for row, match in decision.contradicted:
+        disagreements.note(row, memory, DisagreementKind.CONTRADICTION, at=at, evidence=match.evidence)
         why: dict[str, Any] = {
             "by": provenance.actor,
             "at": at,
-            "reason": f"Contradicted by memory {memory.pk}. {found.why}",
-            "evidence": {**_evidence(statement, provenance, found, prepared), "by": memory.pk},
+            "reason": f"Contradicted by memory {memory.pk}. {match.why}",
+            "evidence": {**_evidence(statement, provenance, match, prepared), "by": memory.pk},
             "session_id": provenance.session_id,
         }
         if statement.policy.supersedes:
@@ -599,10 +599,10 @@ def _may_supersede(older: Memory, newer: Memory, provenance: Provenance, at: dat
     `newer` is told, not to be trusted less, and was not said (at `at`) before the other was confirmed last, as in an
     old transcript. A memory that a person wrote, approved or changed stays until a person decides.
     """
-    said = trust_of(provenance.source, provenance.exposure, provenance.exposed_to)
+    level = trust_of(provenance.source, provenance.exposure, provenance.exposed_to)
     if not newer.active or newer.provisional or trust.kept_back(newer) or at < older.updated_at:
         return False
-    if is_lower(lowest(newer.trust, said), older.trust):
+    if is_lower(lowest(newer.trust, level), older.trust):
         return False
     if older.source == Source.HUMAN or older.approved_at is not None:
         return False
@@ -633,8 +633,10 @@ def _is_token(provenance: Provenance) -> bool:
 
 def _transcripts_of(memory: Memory) -> set[str]:
     """Return the transcripts that made or confirmed a memory."""
-    said = MemoryChange.objects.filter(memory=memory, kind__in=(Change.CREATED, Change.REINFORCED))
-    return {str(origin) for evidence in said.values_list("evidence", flat=True) if (origin := evidence.get("origin"))}
+    changes = MemoryChange.objects.filter(memory=memory, kind__in=(Change.CREATED, Change.REINFORCED))
+    return {
+        str(origin) for evidence in changes.values_list("evidence", flat=True) if (origin := evidence.get("origin"))
+    }
 
 
 def _new(
@@ -685,18 +687,18 @@ def _new(
 def _first_confidence(statement: Statement, provenance: Provenance) -> float:
     """Select the confidence: a person's before the taxonomy's; an agent's only where the taxonomy sets none."""
     policy = statement.policy.first_confidence.get(provenance.source)
-    given = statement.confidence
-    first, second = (given, policy) if provenance.source == Source.HUMAN else (policy, given)
+    own = statement.confidence
+    first, second = (own, policy) if provenance.source == Source.HUMAN else (policy, own)
     return next((value for value in (first, second) if value is not None), DEFAULT_CONFIDENCE)
 
 
-def _evidence(statement: Statement, provenance: Provenance, found: Relation, prepared: Prepared) -> dict[str, Any]:
+def _evidence(statement: Statement, provenance: Provenance, match: Relation, prepared: Prepared) -> dict[str, Any]:
     evidence = {
         "text": statement.observation,
         "channel": provenance.channel,
         **_origin(provenance),
-        "score": found.score,
-        "match": found.evidence,
+        "score": match.score,
+        "match": match.evidence,
     }
     return evidence | {"by words alone": prepared.off} if prepared.off else evidence
 
@@ -709,5 +711,5 @@ def _session_key(statement: Statement, provenance: Provenance) -> str | None:
     return None if provenance.session_id is None else statement.key
 
 
-def _in_session(provenance: Provenance, said: str) -> str:
-    return f"{said}." if provenance.session_id is None else f"{said} in session {provenance.session_id}."
+def _in_session(provenance: Provenance, words: str) -> str:
+    return f"{words}." if provenance.session_id is None else f"{words} in session {provenance.session_id}."

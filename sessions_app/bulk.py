@@ -43,16 +43,16 @@ class BulkAction:
 
     def run(self, rows: QuerySet[Session], *, by: str) -> BulkResult:
         """Run on the sessions of `rows` that it applies to, the oldest first."""
-        done: list[int] = []
+        ids: list[int] = []
         refused: list[str] = []
         for session in self.among(rows).select_related("agent", "project").order_by("pk")[: self.most]:
             try:
-                done.append(self.verb(session, by))
+                ids.append(self.verb(session, by))
             except SessionsError as error:
                 refused.append(f"Session {session.pk}: {error}")
         rest = f" {len(refused)} not: {refused[0]}" if refused else ""
-        number = "1 session is" if len(done) == 1 else f"{len(done):,} sessions are"
-        return BulkResult(done, refused, f"{number} {self.said}.{rest}")
+        number = "1 session is" if len(ids) == 1 else f"{len(ids):,} sessions are"
+        return BulkResult(ids, refused, f"{number} {self.said}.{rest}")
 
 
 def _stop(session: Session, by: str) -> int:

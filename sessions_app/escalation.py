@@ -56,12 +56,12 @@ def escalate(session: Session, handoff_file: Path, *, at: datetime) -> dict[str,
 
     Runs in the transaction that closes the session. A parent has one: closing it again returns the same child.
     """
-    asked = requested_escalation(session.structured, handoff_file)
-    if asked is None:
+    request = requested_escalation(session.structured, handoff_file)
+    if request is None:
         return {}
-    record = asked.as_record()
-    if asked.problem:
-        logger.warning("session %s: %s", session.pk, asked.problem)
+    record = request.as_record()
+    if request.problem:
+        logger.warning("session %s: %s", session.pk, request.problem)
         return record
     if refused := _refusal(session):
         return {**record, "not_started": refused}
@@ -103,18 +103,18 @@ def hand_over(session: Session, *, by: str, at: datetime | None = None) -> Sessi
 
     Its reason is the parent's, so that the child's prompt says how far it came. A second call returns the same child.
     """
-    known = Session.objects.filter(parent=session, trigger=Trigger.ESCALATION).first()
-    if known is not None:
-        return known
+    existing = Session.objects.filter(parent=session, trigger=Trigger.ESCALATION).first()
+    if existing is not None:
+        return existing
     if refused := may_hand_over(session):
         raise InvalidSession(f"Session {session.pk} cannot be handed over: {refused}.")
-    asked = {name: value for name, value in session.escalation.items() if name not in ("problem", "not_started")}
+    request = {name: value for name, value in session.escalation.items() if name not in ("problem", "not_started")}
     record = {
         "needed": True,
         "reason": session.status_reason or session.summary,
         "context": session.summary,
         "failed_checks": [],
-        **{name: value for name, value in asked.items() if value},
+        **{name: value for name, value in request.items() if value},
         "channel": "person",
         "by": by[:150],
     }

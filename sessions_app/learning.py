@@ -86,13 +86,13 @@ def step_of(call: str) -> Step:
     """Read a call as the log has it: `Bash: {"command": "…"}`, which may be cut."""
     tool, _, argument = call.partition(": ")
     try:
-        given = json.loads(argument)
+        arguments = json.loads(argument)
     except (ValueError, RecursionError):
-        given = dict(_CUT_ARGUMENT.findall(argument))
-    if not isinstance(given, dict):
-        given = {}
-    file = next((given[name] for name in _PATHS if isinstance(given.get(name), str)), "")
-    command = given.get("command")
+        arguments = dict(_CUT_ARGUMENT.findall(argument))
+    if not isinstance(arguments, dict):
+        arguments = {}
+    file = next((arguments[name] for name in _PATHS if isinstance(arguments.get(name), str)), "")
+    command = arguments.get("command")
     about = command if isinstance(command, str) else file
     return Step(_cut(f"{tool} {plain(about)}" if about else tool), _cut(fold(file)))
 
@@ -102,8 +102,8 @@ def lessons(runs: Sequence[Run]) -> list[Lesson]:
     shown_by: dict[tuple[str, str], set[int]] = defaultdict(set)
     for one in (*_in_common(runs), *_retries(runs)):
         shown_by[one.category, one.text].update(one.runs)
-    found = [Lesson(category, text, tuple(sorted(pks))) for (category, text), pks in shown_by.items()]
-    return sorted(found, key=lambda one: (-len(one.runs), one.text))[:MOST_LESSONS]
+    all_lessons = [Lesson(category, text, tuple(sorted(pks))) for (category, text), pks in shown_by.items()]
+    return sorted(all_lessons, key=lambda one: (-len(one.runs), one.text))[:MOST_LESSONS]
 
 
 def _in_common(runs: Iterable[Run]) -> Iterable[Lesson]:
@@ -130,8 +130,8 @@ def _retries(runs: Sequence[Run]) -> Iterable[Lesson]:
         before = by_pk.get(run.retries or 0)
         if run.failed or before is None or not before.failed or not before.errors:
             continue
-        known = {step.name for step in before.steps}
-        new = dict.fromkeys(step.name for step in run.steps if step.name not in known and len(step.name) >= SHORTEST)
+        names = {step.name for step in before.steps}
+        new = dict.fromkeys(step.name for step in run.steps if step.name not in names and len(step.name) >= SHORTEST)
         if new:
             did = ", ".join(f"“{name}”" for name in list(new)[:MOST_DIFFERENCES])
             text = (
@@ -193,33 +193,35 @@ def _errors(sessions: Iterable[int]) -> dict[int, list[tuple[str, Step | None]]]
     for session, call, text in rows[:MOST_ERRORS]:
         if len(last[session]) < ERRORS_A_RUN:
             last[session].insert(0, (call, text))
-    calls = _calls([(session, call) for session, found in last.items() for call, _ in found if call])
+    calls = _calls([(session, call) for session, errors in last.items() for call, _ in errors if call])
     return defaultdict(
         list,
         {
-            session: [(plain(text), calls.get((session, call or 0))) for call, text in found]
-            for session, found in last.items()
+            session: [(plain(text), calls.get((session, call or 0))) for call, text in errors]
+            for session, errors in last.items()
         },
     )
 
 
 def _calls(pairs: list[tuple[int, int]]) -> dict[tuple[int, int], Step]:
-    found: dict[tuple[int, int], Step] = {}
+    by_call: dict[tuple[int, int], Step] = {}
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         wanted = reduce(or_, (Q(session=one, seq=seq) for one, seq in pairs[start : start + PAIRS_AT_ONCE]))
         rows = LogEntry.objects.filter(wanted, kind=LogKind.TOOL_USE).order_by()
         for session, seq, text in rows.values_list("session", "seq", Substr("text", 1, WORDS)):
-            found[session, seq] = step_of(text)
-    return found
+            by_call[session, seq] = step_of(text)
+    return by_call
 
 
 def _steps(sessions: Iterable[int]) -> dict[int, list[Step]]:
     """Return the first calls of each session: one query for each of a few."""
-    found: dict[int, list[Step]] = defaultdict(list)
+    by_session: dict[int, list[Step]] = defaultdict(list)
     for session in sorted(sessions):
         rows = LogEntry.objects.filter(session=session, kind=LogKind.TOOL_USE).order_by("seq")
-        found[session] = [step_of(text) for text in rows.values_list(Substr("text", 1, WORDS), flat=True)[:STEPS_A_RUN]]
-    return found
+        by_session[session] = [
+            step_of(text) for text in rows.values_list(Substr("text", 1, WORDS), flat=True)[:STEPS_A_RUN]
+        ]
+    return by_session
 
 
 ACTOR = "system"
@@ -250,15 +252,15 @@ def _store(project: Project, lesson: Lesson, sessions: list[Session], at: dateti
     latest = lesson.runs[-1]
     statement = store.Statement(lesson.category, lesson.text, None, PROJECT.slug)
     counted = MemoryChange.objects.filter(session__in=lesson.runs, candidate_key=statement.key)
-    known = dict(counted.filter(memory__isnull=False).order_by("pk").values_list("session", "memory"))
-    if known:
-        return _confirm(lesson, next(iter(known.values())), latest in known, statement.key, at)
+    by_session = dict(counted.filter(memory__isnull=False).order_by("pk").values_list("session", "memory"))
+    if by_session:
+        return _confirm(lesson, next(iter(by_session.values())), latest in by_session, statement.key, at)
     if counted.exists():  # it was deleted: a person did not want it
         return Found(lesson, "rejected")
     earlier = Memory.objects.filter(pk__in=same_text(statement.observation), observation=statement.observation)
-    said = earlier.filter(project=project, taxonomy=PROJECT.slug, category=lesson.category).order_by("pk").first()
-    if said is not None:  # of runs that are too old to be read
-        return _confirm(lesson, said.pk, False, statement.key, at)
+    twin = earlier.filter(project=project, taxonomy=PROJECT.slug, category=lesson.category).order_by("pk").first()
+    if twin is not None:  # of runs that are too old to be read
+        return _confirm(lesson, twin.pk, False, statement.key, at)
     exposure, sources = _exposure(sessions)
     provenance = store.Provenance(
         source=Source.LEARNING,
@@ -273,9 +275,9 @@ def _store(project: Project, lesson: Lesson, sessions: list[Session], at: dateti
         told=told_to(latest),
     )
     # Texts of one form are alike: they are not compared with what people and runs have said.
-    made = store.remember(statement, provenance, prepared=store.Prepared(seen=latest_change()))
-    outcome = {"created": "new", "reinforced": "confirmed", "duplicate": "known"}.get(made.outcome, made.outcome)
-    return Found(lesson, outcome, made.memory_id)
+    result = store.remember(statement, provenance, prepared=store.Prepared(seen=latest_change()))
+    outcome = {"created": "new", "reinforced": "confirmed", "duplicate": "known"}.get(result.outcome, result.outcome)
+    return Found(lesson, outcome, result.memory_id)
 
 
 def _confirm(lesson: Lesson, memory_id: int, counted: bool, key: str, at: datetime) -> Found:

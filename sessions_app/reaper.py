@@ -75,33 +75,33 @@ def reap(
     """
     at = at or timezone.now()
     follow = follow or queue.enqueue_follow
-    done = Reaped()
+    result = Reaped()
     _forget_dead_workers(at)
     for session in Session.objects.filter(unfollowed(at)).select_related("agent").order_by("pk"):
         if session.host and session.host != settings.CLAUDEOPS_HOST:
-            _reap_foreign(session, at, done)
+            _reap_foreign(session, at, result)
             continue
         try:
-            _reap_own(session, at, follow, done)
+            _reap_own(session, at, follow, result)
         except Exception:
             # An error in one session must not stop the others. The next call tries again.
             logger.exception("session %s could not be reaped", session.pk)
-            done.failed.append(session.pk)
-    _end_processes_of_lost_sessions(at, done)
+            result.failed.append(session.pk)
+    _end_processes_of_lost_sessions(at, result)
     settle_all(at=at)
-    numbers: dict[str, Any] = {name: len(ids) for name, ids in asdict(done).items()}
+    numbers: dict[str, Any] = {name: len(ids) for name, ids in asdict(result).items()}
     if any(numbers.values()):
-        level = RecordLevel.WARNING if done.lost or done.failed else RecordLevel.INFO
+        level = RecordLevel.WARNING if result.lost or result.failed else RecordLevel.INFO
         record("sessions.reap.completed", component="reaper", source=source, level=level, **numbers)
-    return done
+    return result
 
 
 def _forget_dead_workers(at: datetime) -> None:
     """Delete the heartbeats of workers of this host that were killed, and give back the tasks of all that are gone."""
     mine = WorkerHeartbeat.objects.filter(host=settings.CLAUDEOPS_HOST)
     mine.filter(pid__in=[pid for pid in mine.values_list("pid", flat=True) if not psutil.pid_exists(pid)]).delete()
-    if given := tasks.give_back_taken(at):
-        logger.info("tasks of workers that are gone were given back: %s", given)
+    if count := tasks.give_back_taken(at):
+        logger.info("tasks of workers that are gone were given back: %s", count)
 
 
 def take_over(session_id: int, *, at: datetime | None = None, on_entries: OnEntries | None = None) -> Status | None:
@@ -130,42 +130,42 @@ def process_of(session: Session) -> Process | None:
     return find_by_session_id(session.cli_session_id) if session.cli_session_id else None
 
 
-def _reap_own(session: Session, at: datetime, follow: Callable[[int], object], done: Reaped) -> None:
+def _reap_own(session: Session, at: datetime, follow: Callable[[int], object], result: Reaped) -> None:
     if session.attempts >= MOST_ATTEMPTS:
-        _give_up(session, done)
+        _give_up(session, result)
         return
     process = process_of(session)
     if process is not None:
-        _reap_living(session, process, at, follow, done)
+        _reap_living(session, process, at, follow, result)
         return
     if not claim(session, at):
         return
     if not _was_started(session):
         if _requeue(session, at):
-            done.requeued.append(session.pk)
+            result.requeued.append(session.pk)
         return
     # The last follower may have died after it ended the process for a stop.
     ended_by = EndedBy.STOP if session.stop_requested_at else EndedBy.ITSELF
     if run.finish(session.pk, exit_code=None, ended_by=ended_by, stopped_by=session.stop_requested_by):
-        done.closed.append(session.pk)
+        result.closed.append(session.pk)
 
 
 def _reap_living(
-    session: Session, process: Process, at: datetime, follow: Callable[[int], object], done: Reaped
+    session: Session, process: Process, at: datetime, follow: Callable[[int], object], result: Reaped
 ) -> None:
     if not session.stop_requested_at and process.age < run.timeout_of(session):
         follow(session.pk)
-        done.followed.append(session.pk)
+        result.followed.append(session.pk)
         return
     # All workers may be busy for an hour; a stop or a deadline cannot wait for one.
     if claim(session, at):
         ended_by = EndedBy.STOP if session.stop_requested_at else EndedBy.DEADLINE
         code = terminate(process, settings.SESSION_STOP_GRACE)
         run.finish(session.pk, exit_code=code, ended_by=ended_by, stopped_by=session.stop_requested_by)
-        done.closed.append(session.pk)
+        result.closed.append(session.pk)
 
 
-def _end_processes_of_lost_sessions(at: datetime, done: Reaped) -> None:
+def _end_processes_of_lost_sessions(at: datetime, result: Reaped) -> None:
     """End processes whose session another host closed as lost while this host had no worker: they have no deadline.
 
     Credentials in their raw logs are masked, which the other host could not do.
@@ -178,21 +178,21 @@ def _end_processes_of_lost_sessions(at: datetime, done: Reaped) -> None:
         if process is not None:
             logger.warning("session %s was closed as lost; ending its process %s", session.pk, process.pid)
             terminate(process, settings.SESSION_STOP_GRACE)
-            done.ended.append(session.pk)
+            result.ended.append(session.pk)
         log_masking.seal(session, folder_of(session))
 
 
-def _reap_foreign(session: Session, at: datetime, done: Reaped) -> None:
+def _reap_foreign(session: Session, at: datetime, result: Reaped) -> None:
     beats = WorkerHeartbeat.objects.filter(host=session.host, beat_at__gte=at - HOST_GONE)
     last_sign = max(filter(None, [session.heartbeat_at, session.started_at]), default=at)
     if beats.exists() or last_sign > at - HOST_GONE:
         return
     reason = f"Its host {session.host} has sent no heartbeat since {last_sign:%Y-%m-%d %H:%M} UTC."
     if run.close(session.pk, Status.LOST, reason, at=at):
-        done.lost.append(session.pk)
+        result.lost.append(session.pk)
 
 
-def _give_up(session: Session, done: Reaped) -> None:
+def _give_up(session: Session, result: Reaped) -> None:
     process = process_of(session)
     if process is not None:
         terminate(process, settings.SESSION_STOP_GRACE)
@@ -201,7 +201,7 @@ def _give_up(session: Session, done: Reaped) -> None:
         f"{session.ingest_offset}. The raw log is kept: {session.log_file or 'none was written'}."
     )
     if run.close(session.pk, Status.FAILED, reason, error=run.stderr_tail(session)):
-        done.failed.append(session.pk)
+        result.failed.append(session.pk)
 
 
 def claim(session: Session, at: datetime) -> bool:

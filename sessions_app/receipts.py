@@ -132,10 +132,10 @@ def told(memory_id: int, *, before: int | None = None, most: int = SIZE) -> Rece
     some = rows if before is None else rows.filter(session__lt=before)
     ids = list(some.order_by("-session").values_list("session", flat=True)[: most + 1])
     shown = ids[:most]
-    found = {row.pk: row for row in Session.objects.filter(pk__in=shown).select_related("agent").only(*LISTED_FIELDS)}
+    by_id = {row.pk: row for row in Session.objects.filter(pk__in=shown).select_related("agent").only(*LISTED_FIELDS)}
     count = rows[: CAP + 1].count()
     return Received(
-        rows=[found[pk] for pk in shown if pk in found],
+        rows=[by_id[pk] for pk in shown if pk in by_id],
         count=f"{CAP:,}+" if count > CAP else f"{count:,}",
         one=count == 1,
         older=shown[-1] if len(ids) > most else None,
@@ -152,10 +152,10 @@ def outcomes(memory_id: int) -> dict[str, int]:
 
 def told_to(session_id: int) -> frozenset[int]:
     """Return the ids of the memories that a session was told: in its prompt, and in answers to its recalls."""
-    told = set(Injected.objects.filter(session=session_id).values_list("memory_id", flat=True))
+    ids = set(Injected.objects.filter(session=session_id).values_list("memory_id", flat=True))
     for hits in Recalled.objects.filter(session=session_id).order_by("-pk").values_list("hits", flat=True)[:RECALLS]:
-        told.update(hit[0] for hit in hits)
-    return frozenset(told)
+        ids.update(hit[0] for hit in hits)
+    return frozenset(ids)
 
 
 def said(memory_id: int, *, most: int = SIZE) -> tuple[list[Contribution], bool]:
@@ -163,5 +163,7 @@ def said(memory_id: int, *, most: int = SIZE) -> tuple[list[Contribution], bool]
     rows = MemoryChange.objects.filter(memory=memory_id, session__isnull=False, kind__in=CHANGE_WORDS).order_by(
         "-at", "-pk"
     )
-    found = list(rows.values_list("session", "kind", "at")[: most + 1])
-    return [Contribution(pk, kind, CHANGE_WORDS[Change(kind)], at) for pk, kind, at in found[:most]], len(found) > most
+    changes = list(rows.values_list("session", "kind", "at")[: most + 1])
+    return [Contribution(pk, kind, CHANGE_WORDS[Change(kind)], at) for pk, kind, at in changes[:most]], len(
+        changes
+    ) > most

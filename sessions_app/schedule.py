@@ -122,7 +122,7 @@ def _times(minute: str, hour: str) -> str:
 
 def _numbers(field: str, highest: int) -> list[int] | None:
     """Read numbers and ranges, like 1,3-5; None for anything else."""
-    found: list[int] = []
+    values: list[int] = []
     for part in field.split(","):
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
@@ -130,8 +130,8 @@ def _numbers(field: str, highest: int) -> list[int] | None:
         numbers = range(int(first), int(last if dash else first) + 1)
         if not numbers or numbers[-1] > highest:
             return None
-        found += numbers
-    return found
+        values += numbers
+    return values
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -70,8 +70,8 @@ def learn(project_id: int) -> None:
     """Learn from the runs of a project; one that was deleted meanwhile teaches nothing."""
     project = Project.objects.filter(pk=project_id).first()
     if project is not None:
-        found = learning.learn(project)
-        logger.info("project %s: %s lessons: %s", project, len(found), [one.outcome for one in found])
+        lessons = learning.learn(project)
+        logger.info("project %s: %s lessons: %s", project, len(lessons), [one.outcome for one in lessons])
 
 
 def sync_files() -> None:
@@ -97,9 +97,9 @@ def sync_files_of(project_id: int) -> None:
     project = Project.objects.filter(pk=project_id).exclude(path="").first()
     if project is None or (not Path(project.path).is_dir() and set(queue.living_hosts()) - {settings.CLAUDEOPS_HOST}):
         return
-    done = [one for one in sync_project(project) if one.changed or one.problem]
-    if done:
-        logger.info("project %s: agent files synced: %s", project, done)
+    results = [one for one in sync_project(project) if one.changed or one.problem]
+    if results:
+        logger.info("project %s: agent files synced: %s", project, results)
 
 
 def handle_hook(event: str, stored: dict[str, Any]) -> None:
@@ -109,8 +109,8 @@ def handle_hook(event: str, stored: dict[str, Any]) -> None:
 def observe_session(session_id: int) -> str:
     """Take in the log of a session that has ended. It may be gone, or taken in already."""
     session = Session.objects.select_related("agent", "project").filter(pk=session_id).first()
-    found = arrivals.see_session(session) if session else None
-    return f"{found.outcome}: {found.why}" if found else "gone"
+    arrival = arrivals.see_session(session) if session else None
+    return f"{arrival.outcome}: {arrival.why}" if arrival else "gone"
 
 
 def sweep_transcripts() -> None:
@@ -136,9 +136,9 @@ def observe_here() -> None:
     with pipeline.draining(settings.CLAUDEOPS_HOST) as mine:
         if not mine:
             return
-        found = pipeline.drain(settings.CLAUDEOPS_HOST, turns_of, repeats)
-    if found != pipeline.Drained():
-        logger.info("observed: %s", found)
+        counts = pipeline.drain(settings.CLAUDEOPS_HOST, turns_of, repeats)
+    if counts != pipeline.Drained():
+        logger.info("observed: %s", counts)
 
 
 def keep_memory_files() -> None:
@@ -153,9 +153,9 @@ def keep_memory_files() -> None:
 
 
 def promote_here() -> None:
-    found = memory_files.keep_here()
-    if found.done or found.waiting:
-        logger.info("MEMORY.md: %s", found)
+    result = memory_files.keep_here()
+    if result.done or result.waiting:
+        logger.info("MEMORY.md: %s", result)
 
 
 def send_task_items() -> None:

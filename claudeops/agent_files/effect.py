@@ -95,11 +95,11 @@ def effect_of(file: AgentFile, agents: Sequence[Agent], at: datetime) -> Effect:
         .order_by("-queued_at", "-pk")
     )
     columns = ("status", "duration_ms", "cost_usd", "receipt__agent_file__file", "receipt__agent_file__tokens")
-    told: list[Ran] = []
+    recipients: list[Ran] = []
     others: list[Ran] = []
     for status, duration, cost, of, tokens in rows.values_list(*columns)[:MOST]:
-        (told if of == file.pk and tokens else others).append((status, duration, cost))
-    return Effect(_group(told), _group(others))
+        (recipients if of == file.pk and tokens else others).append((status, duration, cost))
+    return Effect(_group(recipients), _group(others))
 
 
 def _group(rows: Sequence[Ran]) -> Group:
@@ -131,5 +131,5 @@ def came_back(rows: Iterable[AgentFileEntry]) -> list[CameBack]:
     for memory, session, at in changes.order_by("-pk").values_list("memory", "session", "at")[:CHANGES]:
         if memory is not None and session is not None and session != mistakes[memory].session_id:
             sessions.setdefault(memory, {}).setdefault(session, at)
-    found = [CameBack(mistakes[pk], len(said), *next(iter(said.items()))) for pk, said in sessions.items()]
-    return sorted(found, key=lambda one: (-one.times, one.memory.pk))
+    repeats = [CameBack(mistakes[pk], len(times), *next(iter(times.items()))) for pk, times in sessions.items()]
+    return sorted(repeats, key=lambda one: (-one.times, one.memory.pk))

@@ -38,7 +38,9 @@ def files_of(project: Project, at: datetime) -> Sequence[Row]:
     refused = AgentCapture.objects.filter(
         project=project, agent=OuterRef("agent"), at__gte=at - WEEK, outcome=CaptureOutcome.REFUSED
     )
-    told = AgentFileEntry.objects.filter(**mine, memory__last_told_at__isnull=False).order_by("-memory__last_told_at")
+    entries = AgentFileEntry.objects.filter(**mine, memory__last_told_at__isnull=False).order_by(
+        "-memory__last_told_at"
+    )
     rows = (
         AgentFile.objects.filter(project=project)
         .select_related("project")
@@ -47,7 +49,7 @@ def files_of(project: Project, at: datetime) -> Sequence[Row]:
             items=_count(AgentFileEntry.objects.filter(**mine, left_because=""), "file"),
             open_conflicts=_count(AgentFileConflict.objects.filter(**mine, answered_at=None), "file"),
             refused=_count(refused, "agent"),
-            told_at=Subquery(told.values("memory__last_told_at")[:1]),
+            told_at=Subquery(entries.values("memory__last_told_at")[:1]),
         )
         .order_by(F("open_conflicts").desc(), "agent")
     )
@@ -80,13 +82,13 @@ def captures_of(file: AgentFile, at: datetime) -> Captures:
         .annotate(number=Count("pk"))
         .order_by("-number", "outcome", "reason")
     )
-    found = [(row["outcome"], row["reason"], row["number"]) for row in counted[:SESSIONS]]
-    taken = (CaptureOutcome.CAPTURED, CaptureOutcome.CONFIRMED)
+    counts = [(row["outcome"], row["reason"], row["number"]) for row in counted[:SESSIONS]]
+    successes = (CaptureOutcome.CAPTURED, CaptureOutcome.CONFIRMED)
     return Captures(
-        [(str(CaptureOutcome(outcome).label), reason, number) for outcome, reason, number in found[:REASONS]],
-        sum(number for outcome, _, number in found if outcome in taken),
-        sum(number for outcome, _, number in found if outcome == CaptureOutcome.REFUSED),
-        rows.filter(outcome__in=taken).order_by("-at", "-pk").first(),
+        [(str(CaptureOutcome(outcome).label), reason, number) for outcome, reason, number in counts[:REASONS]],
+        sum(number for outcome, _, number in counts if outcome in successes),
+        sum(number for outcome, _, number in counts if outcome == CaptureOutcome.REFUSED),
+        rows.filter(outcome__in=successes).order_by("-at", "-pk").first(),
         rows.filter(outcome=CaptureOutcome.REFUSED).order_by("-at", "-pk").first(),
     )
 
@@ -112,13 +114,13 @@ def injections_of(file: AgentFile, agents: Sequence[Agent], at: datetime) -> Inj
     rows = Session.objects.filter(
         project=file.project_id, agent__in=agents, queued_at__gte=at - MONTH, receipt__agent_file__file=file.pk
     ).order_by("-queued_at")
-    told = list(rows.values_list("pk", "receipt__created_at", "receipt__agent_file__tokens")[:SESSIONS])
-    told = [row for row in told if row[2]]
+    receipts = list(rows.values_list("pk", "receipt__created_at", "receipt__agent_file__tokens")[:SESSIONS])
+    receipts = [row for row in receipts if row[2]]
     hooks = HookReceipt.objects.filter(project=file.project_id, agent=file.agent, at__gte=at - MONTH)
     summed = hooks.aggregate(number=Count("pk"), last=Max("at"))
     by_hook = hooks.order_by("-at").first() if summed["number"] else None
-    if by_hook is not None and (not told or by_hook.at > told[0][1]):
-        return Injections(by_hook.at, by_hook.tokens, by_hook.session_id, len(told) + summed["number"])
-    if told:
-        return Injections(told[0][1], told[0][2], told[0][0], len(told) + summed["number"])
+    if by_hook is not None and (not receipts or by_hook.at > receipts[0][1]):
+        return Injections(by_hook.at, by_hook.tokens, by_hook.session_id, len(receipts) + summed["number"])
+    if receipts:
+        return Injections(receipts[0][1], receipts[0][2], receipts[0][0], len(receipts) + summed["number"])
     return Injections(None, 0, None, 0)

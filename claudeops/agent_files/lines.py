@@ -87,18 +87,18 @@ def name_of(author: str) -> str:
 def parts_of(file: AgentFile, rows: Sequence[AgentFileEntry], told: Told, at: datetime) -> list[Part]:
     """Return the sections of the file as it was at its last sync, as of `at` (aware). Pure but for `rows`."""
     document = parse(file.text.encode())
-    known = {(row.section.casefold(), row.text): row for row in rows if not row.left_because}
+    entry_rows = {(row.section.casefold(), row.text): row for row in rows if not row.left_because}
     by_memory = {entry["id"]: entry["reason"] for entry in told.left_out}
     by_text = {entry["text"]: entry["reason"] for entry in told.untold}
     most = Limits.of(file.limits, file.project.files_limits).items
-    found = [_part(document, section, known, by_memory, by_text, most, at) for section in document.sections]
-    return [part for part in found if part.name or part.lines]
+    parts = [_part(document, section, entry_rows, by_memory, by_text, most, at) for section in document.sections]
+    return [part for part in parts if part.name or part.lines]
 
 
 def _part(
     document: Document,
     section: Section,
-    known: Mapping[tuple[str, str], AgentFileEntry],
+    entry_rows: Mapping[tuple[str, str], AgentFileEntry],
     by_memory: Mapping[int, str],
     by_text: Mapping[str, str],
     most: int,
@@ -110,7 +110,7 @@ def _part(
     while number < end:
         entry = entries.get(number)
         if entry is not None:
-            row = known.get((entry.section.casefold(), entry.text))
+            row = entry_rows.get((entry.section.casefold(), entry.text))
             lines.append(_entry(entry.text, row, by_memory, by_text, at))
             number = entry.end
             continue
@@ -139,14 +139,14 @@ def limits_of(file: AgentFile) -> list[Limit]:
     """Return how much of each limit the file uses: its size, its sections, and the entries of each section with one."""
     limits = Limits.of(file.limits, file.project.files_limits)
     sections = [section for section in parse(file.text.encode()).sections if section.line >= 0]
-    found = [
+    usages = [
         size_of(file),
         _limit("Sections", f"{len(sections)} of {limits.sections}", len(sections), limits.sections),
     ]
     for section in sections:
         if count := len(section.entries):
-            found.append(_limit(section.name, f"{count} of {limits.items}", count, limits.items))
-    return found
+            usages.append(_limit(section.name, f"{count} of {limits.items}", count, limits.items))
+    return usages
 
 
 def size_of(file: AgentFile) -> Limit:

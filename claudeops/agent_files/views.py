@@ -106,14 +106,14 @@ def agent_file(request: HttpRequest, slug: str, agent: str) -> HttpResponse:
     `?edit=` names the line to edit, and `?tab=text&edit=text` edits the whole text.
     """
     file = _file(slug, agent)
-    asked = request.GET.get("edit", "")
-    line = _line(file, int(asked)) if asked.isascii() and asked.isdecimal() and len(asked) < 18 else None
+    target = request.GET.get("edit", "")
+    line = _line(file, int(target)) if target.isascii() and target.isdecimal() and len(target) < 18 else None
     form = None
     if line is not None and request.user.has_perm(CHANGE):
         latest = MemoryChange.objects.filter(memory=line).order_by("-pk").values_list("pk", flat=True).first()
         form = LineForm(file, initial={"text": line.observation, "category": line.category, "change": latest or 0})
     whole = None
-    if asked == "text" and request.GET.get("tab") == "text" and request.user.has_perm(CHANGE):
+    if target == "text" and request.GET.get("tab") == "text" and request.user.has_perm(CHANGE):
         whole = TextForm(auto_id="whole-%s", initial={"text": file.text, "sha256": file.sha256})
     return _page(request, file, line=line, form=form, whole=whole)
 
@@ -135,7 +135,7 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     at = timezone.now()
-    rows, left = _entries(file)
+    rows, former_rows = _entries(file)
     tabs = tabs_of(
         [Tab("read", "Read"), Tab("text", "Text"), Tab("changes", "Changes")],
         "text" if whole else request.GET.get("tab", ""),
@@ -149,13 +149,13 @@ def _page(
         "told": is_told,
         "clashes": open_clashes(file),
         "limits": limits_of(file),
-        "left": left,
+        "left": former_rows,
         "left_count": file.entries.exclude(left_because="").count(),
         "its_agent": agents[0] if agents else None,
         "captured": captures_of(file, at),
         "injections": injections_of(file, agents, at),
-        "joins": _joins([*rows, *left]),
-        "came_back": came_back([*rows, *left]),
+        "joins": _joins([*rows, *former_rows]),
+        "came_back": came_back([*rows, *former_rows]),
         "edited": line,
         "form": form,
         "whole": whole,
@@ -166,7 +166,7 @@ def _page(
     if tabs.shown == "read":
         context["parts"] = parts_of(file, rows, is_told, at)
     elif tabs.shown == "changes":
-        memories = [row.memory_id for row in (*rows, *left) if row.memory_id]
+        memories = [row.memory_id for row in (*rows, *former_rows) if row.memory_id]
         changes = MemoryChange.objects.filter(memory__in=memories).select_related("memory").order_by("-pk")
         context["changes"] = changes[:RECENT]
     return render(request, "agent_files/file.html", context, status=status)
@@ -181,8 +181,8 @@ def _entries(file: AgentFile) -> tuple[list[AgentFileEntry], list[AgentFileEntry
 
 def _joins(rows: Sequence[AgentFileEntry]) -> list[Join]:
     """Return which of the entries could be joined. `tidy.optimize` compares all that ever left as well."""
-    told = [row for row in rows if row.memory and row.memory.active and row.memory.verdict == Verdict.ALLOW]
-    return joins([line for line in map(Line.of, told) if line is not None])
+    candidates = [row for row in rows if row.memory and row.memory.active and row.memory.verdict == Verdict.ALLOW]
+    return joins([line for line in map(Line.of, candidates) if line is not None])
 
 
 def file_action(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -205,8 +205,12 @@ def answer(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Answer a conflict, then bring the file in step."""
     row = get_object_or_404(AgentFileConflict, pk=pk, file=file)
     choice = request.POST.get("answer", "")
-    done = conflicts.answer(row, choice, by=actor(request))
-    undo = reverse("agent-file-undo", args=[file.project.slug, file.agent, pk]) if conflicts.can_be_undone(done) else ""
+    conflict = conflicts.answer(row, choice, by=actor(request))
+    undo = (
+        reverse("agent-file-undo", args=[file.project.slug, file.agent, pk])
+        if conflicts.can_be_undone(conflict)
+        else ""
+    )
     return _synced(request, file, ANSWERED[choice], undo=undo)
 
 
@@ -218,28 +222,30 @@ def undo(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     return _synced(request, file, "The conflict is open again.")
 
 
-def _synced(request: HttpRequest, file: AgentFile, said: str, *, undo: str = "", of: int | None = None) -> HttpResponse:
+def _synced(
+    request: HttpRequest, file: AgentFile, message: str, *, undo: str = "", of: int | None = None
+) -> HttpResponse:
     """Sync the file after a change and say how it went; `of` is the memory whose line should be in the file then."""
-    done = sync_file(file.project, file.agent, by=actor(request))
+    outcome = sync_file(file.project, file.agent, by=actor(request))
     out = file.entries.filter(memory=of).exclude(left_because="").first() if of else None
-    problem = f"It is stored, but not in the file: {out.left_because}." if out else _problem(file, done)
+    problem = f"It is stored, but not in the file: {out.left_because}." if out else _problem(file, outcome)
     level = messages.WARNING if problem else messages.SUCCESS
-    return _back(request, file, f"{said} {problem}".strip(), level=level, undo=undo)
+    return _back(request, file, f"{message} {problem}".strip(), level=level, undo=undo)
 
 
 def _back(
-    request: HttpRequest, file: AgentFile, said: str, *, level: int = messages.SUCCESS, undo: str = ""
+    request: HttpRequest, file: AgentFile, message: str, *, level: int = messages.SUCCESS, undo: str = ""
 ) -> HttpResponse:
-    response = moved(request, _address(file), said, level=level, undo=undo)
+    response = moved(request, _address(file), message, level=level, undo=undo)
     if by_htmx(request):  # an undo of a message: the whole page is another one
         return HttpResponse(headers={"HX-Redirect": _address(file)})
     return response
 
 
-def _problem(file: AgentFile, done: Synced) -> str:
+def _problem(file: AgentFile, outcome: Synced) -> str:
     if not file.enabled:
         return "The file is off: it is not written until it is on again."
-    return done.problem
+    return outcome.problem
 
 
 @file_action
@@ -263,13 +269,13 @@ def add(request: HttpRequest, file: AgentFile) -> HttpResponse:
     if not form.is_valid():
         return _page(request, file, added=form, status=422)
     statement = store.Statement(form.cleaned_data["category"], form.cleaned_data["text"], taxonomy=AGENT.slug)
-    said = Provenance(HUMAN, actor(request), project_id=file.project_id, agent=file.agent, channel=HUMAN)
+    provenance = Provenance(HUMAN, actor(request), project_id=file.project_id, agent=file.agent, channel=HUMAN)
     try:
-        made = store.remember(statement, said)
+        result = store.remember(statement, provenance)
     except MemoriesError as error:
         form.add_error("text", in_words(error))
         return _page(request, file, added=form, status=422)
-    return _synced(request, file, "The line is added.", of=made.memory_id)
+    return _synced(request, file, "The line is added.", of=result.memory_id)
 
 
 @file_action
@@ -310,13 +316,15 @@ def text(request: HttpRequest, file: AgentFile) -> HttpResponse:
     if not form.is_valid():
         return _page(request, file, whole=form, status=422)
     try:
-        done = save_text(file, form.cleaned_data["text"], sha256=form.cleaned_data["sha256"], by=actor(request))
+        outcome = save_text(file, form.cleaned_data["text"], sha256=form.cleaned_data["sha256"], by=actor(request))
     except MemoriesError as error:
         form.add_error("text", in_words(error))
         return _page(request, file, whole=form, status=422)
-    said = f"The file is saved. {done.conflicts} lines are in conflict." if done.conflicts else "The file is saved."
-    level = messages.WARNING if done.problem else messages.SUCCESS
-    return _back(request, file, f"{said} {done.problem}".strip(), level=level)
+    message = (
+        f"The file is saved. {outcome.conflicts} lines are in conflict." if outcome.conflicts else "The file is saved."
+    )
+    level = messages.WARNING if outcome.problem else messages.SUCCESS
+    return _back(request, file, f"{message} {outcome.problem}".strip(), level=level)
 
 
 VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str, str]] = {
@@ -331,20 +339,20 @@ def act(request: HttpRequest, file: AgentFile, pk: int, verb: str) -> HttpRespon
     """Remove a line, or approve one that is held."""
     if verb not in VERBS or _line(file, pk) is None:
         raise Http404("There is no such line.")
-    run, reason, said = VERBS[verb]
+    run, reason, message = VERBS[verb]
     if verb == "approve":  # only what the person read
         run = partial(verbs.approve, expected_text=request.POST.get("text", ""))
     change = run(pk, by=actor(request), reason=reason)
     undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""
-    return _synced(request, file, said, undo=undo)
+    return _synced(request, file, message, undo=undo)
 
 
 @file_action
 def join(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
     """Carry out the suggestion to join lines into that of memory `pk`, if it is still what the person read."""
     others = request.POST.getlist("other")
-    rows, left = _entries(file)
-    wanted = next((one for one in _joins([*rows, *left]) if one.target.memory_id == pk), None)
+    rows, former_rows = _entries(file)
+    wanted = next((one for one in _joins([*rows, *former_rows]) if one.target.memory_id == pk), None)
     if wanted is None or [str(line.memory_id) for line in wanted.others] != others:
         return _back(request, file, "This suggestion has changed. Read the page again.", level=messages.ERROR)
     change = tidy.join(wanted, by=actor(request))
@@ -362,7 +370,7 @@ def accept(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     if wanted is None or wanted.best.text != request.POST.get("text"):
         return moved(request, back, "This suggestion has changed. Read the page again.", level=messages.ERROR)
     try:
-        made = tidy.accept(wanted, project, by=actor(request))
+        memory_id = tidy.accept(wanted, project, by=actor(request))
     except MemoriesError as error:
         return moved(request, back, in_words(error), level=messages.ERROR)
-    return moved(request, back, f"Memory {made} of the project says it now. The agents’ lines stay.")
+    return moved(request, back, f"Memory {memory_id} of the project says it now. The agents’ lines stay.")

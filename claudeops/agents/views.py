@@ -127,32 +127,32 @@ def agent(request: HttpRequest, slug: str) -> HttpResponse:
 
     The page polls itself: 204 while everything is as `seen`.
     """
-    found = get_object_or_404(Agent.objects.select_related("project", "escalates_to"), slug=slug)
+    instance = get_object_or_404(Agent.objects.select_related("project", "escalates_to"), slug=slug)
     at = timezone.now()
-    newest = Session.objects.filter(agent=found).order_by("-queued_at", "-id")
-    seen = hash_of([list_state(newest, MOST), found.enabled, found.next_run_at])
-    if request.GET.get("seen") == seen:
+    newest = Session.objects.filter(agent=instance).order_by("-queued_at", "-id")
+    state = hash_of([list_state(newest, MOST), instance.enabled, instance.next_run_at])
+    if request.GET.get("seen") == state:
         return HttpResponse(status=204)
-    runs = last_runs([found.pk]).get(found.pk, [])
+    runs = last_runs([instance.pk]).get(instance.pk, [])
     tabs = [Tab("runs", "Last runs", str(len(runs)))]
     if request.user.has_perm("memories.view_memory"):
         tabs.append(Tab("memories", "Memories"))
     tabs.append(Tab("prompt", "Prompt"))
     shown = tabs_of(tabs, request.GET.get("tab", ""), "runs")
-    context: dict[str, Any] = {"agent": found, "tabs": shown, "seen": seen}
+    context: dict[str, Any] = {"agent": instance, "tabs": shown, "seen": state}
     if shown.shown == "runs":
         context["runs"] = [*newest.filter(status=Status.QUEUED)[:MOST], *runs[::-1]]
     if shown.shown == "memories":
-        context["memories"] = memories_of(found)
+        context["memories"] = memories_of(instance)
     if request.headers.get("HX-Target") == "tabs":
         return render(request, "agents/_tabs.html", context)
     context |= {
-        "row": row_of(found, runs, at),
-        "ran": ran(found, at),
-        "limits": limits_of(found),
-        "allowed": found.allowed_tools or settings.CLAUDEOPS_ALLOWED_TOOLS,
-        "denied": [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *found.disallowed_tools],
-        "files": files_of(found),
+        "row": row_of(instance, runs, at),
+        "ran": ran(instance, at),
+        "limits": limits_of(instance),
+        "allowed": instance.allowed_tools or settings.CLAUDEOPS_ALLOWED_TOOLS,
+        "denied": [*settings.CLAUDEOPS_DISALLOWED_TOOLS, *instance.disallowed_tools],
+        "files": files_of(instance),
         "weeks": WEEKS,
         "days": MONTH,
     }

@@ -41,12 +41,12 @@ def copy(target: Path) -> Snapshot:
             raise BackupError("empty", "No backup was made: the database is empty.", "Run: manage.py migrate")
         return _copy_sqlite(target) if connection.vendor == "sqlite" else _copy_postgresql(target)
     except DatabaseError as error:
-        found = outage.named_in(error)
-        said = found.message if found else f"{_first_line(error)}."
+        cause = outage.named_in(error)
+        reason = cause.message if cause else f"{_first_line(error)}."
         raise BackupError(
-            found.code if found else "not_copied",
-            f"No backup was made: the database was not copied to {target.parents[2]}: {said}",
-            found.fix if found else "Run: manage.py doctor",
+            cause.code if cause else "not_copied",
+            f"No backup was made: the database was not copied to {target.parents[2]}: {reason}",
+            cause.fix if cause else "Run: manage.py doctor",
         ) from error
 
 
@@ -114,9 +114,9 @@ def conninfo(name: str = "") -> str:
     from psycopg import pq  # not for SQLite: importing it takes a tenth of a second
     from psycopg.conninfo import make_conninfo
 
-    known = {one.keyword.decode() for one in pq.Conninfo.get_defaults()} - {"password"}
-    found = {key: value for key, value in connection.get_connection_params().items() if key in known}
-    return make_conninfo(**{**found, **({"dbname": name} if name else {})})
+    keywords = {one.keyword.decode() for one in pq.Conninfo.get_defaults()} - {"password"}
+    parameters = {key: value for key, value in connection.get_connection_params().items() if key in keywords}
+    return make_conninfo(**{**parameters, **({"dbname": name} if name else {})})
 
 
 def run(program: str, *arguments: str, what: str = "") -> None:
@@ -124,8 +124,8 @@ def run(program: str, *arguments: str, what: str = "") -> None:
 
     `what` says in words what a failure means.
     """
-    found = shutil.which(program)
-    if found is None:
+    executable = shutil.which(program)
+    if executable is None:
         raise BackupError(
             "program_missing",
             f"{program} is not on the PATH; backups of PostgreSQL need pg_dump and pg_restore.",
@@ -133,8 +133,8 @@ def run(program: str, *arguments: str, what: str = "") -> None:
         )
     password = connection.get_connection_params().get("password")
     environment = {**os.environ, **({"PGPASSWORD": str(password)} if password else {})}
-    done = subprocess.run(
-        [found, *arguments],
+    process = subprocess.run(
+        [executable, *arguments],
         env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -142,10 +142,10 @@ def run(program: str, *arguments: str, what: str = "") -> None:
         errors="replace",
         check=False,
     )
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-        said = (lines or [f"exit code {done.returncode}"])[0].strip()
-        raise BackupError("program_failed", f"{what or f'{program} failed'}: {said}")
+    if process.returncode:
+        lines = [line for line in process.stderr.splitlines() if "error" in line] or process.stderr.splitlines()
+        reason = (lines or [f"exit code {process.returncode}"])[0].strip()
+        raise BackupError("program_failed", f"{what or f'{program} failed'}: {reason}")
 
 
 @contextmanager

@@ -52,20 +52,20 @@ def _copy_once(source: Path, target: Path) -> tuple[int, str, bool]:
     digest = hashlib.sha256()
     with open(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as read:  # noqa: PTH123  (a descriptor)
         before = os.fstat(read.fileno())
-        left = before.st_size
+        remaining = before.st_size
         target.unlink(missing_ok=True)
-        with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as written:  # noqa: PTH123
-            while left and (data := read.read(min(left, CHUNK))):
+        with open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target_file:  # noqa: PTH123
+            while remaining and (data := read.read(min(remaining, CHUNK))):
                 digest.update(data)
-                written.write(data)
-                left -= len(data)
-            written.flush()
-            os.fchmod(written.fileno(), stat.S_IMODE(before.st_mode) & 0o700)
-            os.utime(written.fileno(), ns=(before.st_mtime_ns, before.st_mtime_ns))
-            os.fsync(written.fileno())
+                target_file.write(data)
+                remaining -= len(data)
+            target_file.flush()
+            os.fchmod(target_file.fileno(), stat.S_IMODE(before.st_mode) & 0o700)
+            os.utime(target_file.fileno(), ns=(before.st_mtime_ns, before.st_mtime_ns))
+            os.fsync(target_file.fileno())
         after = os.fstat(read.fileno())
     steady = after.st_mtime_ns == before.st_mtime_ns or after.st_size > before.st_size
-    return before.st_size - left, digest.hexdigest(), steady
+    return before.st_size - remaining, digest.hexdigest(), steady
 
 
 def is_unchanged(live: Path, earlier: Path, since: datetime) -> bool:

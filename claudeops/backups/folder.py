@@ -62,9 +62,9 @@ def is_daily_on() -> bool:
 
 def time_of(name: str) -> datetime | None:
     """Return when the backup of this name was begun (UTC); None for another name."""
-    found = NAME.fullmatch(name)
+    match = NAME.fullmatch(name)
     try:
-        return datetime.strptime(found[1], STAMP).replace(tzinfo=UTC) if found else None
+        return datetime.strptime(match[1], STAMP).replace(tzinfo=UTC) if match else None
     except ValueError:  # 20261399T000000Z
         return None
 
@@ -74,10 +74,10 @@ def complete(folder: Path) -> list[Path]:
     try:
         if not folder.is_dir():
             return []
-        found = [path for path in folder.iterdir() if time_of(path.name) and (path / MANIFEST).is_file()]
+        backups = [path for path in folder.iterdir() if time_of(path.name) and (path / MANIFEST).is_file()]
     except OSError as error:
         raise BackupError("cannot_read", f"{folder} cannot be read: {error.strerror}.", "Check its rights.") from error
-    return sorted(found, key=lambda path: path.name)
+    return sorted(backups, key=lambda path: path.name)
 
 
 def last_made(at: datetime) -> datetime | None:
@@ -100,8 +100,8 @@ def resolve(named: str) -> Path:
     path = next((one for one in (folder / named, Path(named)) if named and _is_folder(one)), None)
     if path is None:
         names = [one.name for one in complete(folder)]
-        known = f"In {folder}: {', '.join(names[-5:])}." if names else f"There is none in {folder}."
-        raise BackupError("backup_not_found", f"There is no backup {named!r}.", known)
+        fix = f"In {folder}: {', '.join(names[-5:])}." if names else f"There is none in {folder}."
+        raise BackupError("backup_not_found", f"There is no backup {named!r}.", fix)
     if path.name.endswith(PARTIAL) or not (path / MANIFEST).is_file():
         raise BackupError(
             "not_a_backup", f"{path} is not a complete backup: it has no {MANIFEST}.", "Give the folder of a whole one."

@@ -102,7 +102,7 @@ def _make(folder: Path, suffix: str, *, keep: int | None, keys: bool, full: bool
     path = folder / f"{at:{STAMP}}{suffix}"
     partial = path.with_name(f"{path.name}{PARTIAL}")
     before = None if full else next(reversed(complete(folder)), None)
-    found = Manifest(
+    contents = Manifest(
         at=at,
         began=timezone.now(),
         version=__version__,
@@ -112,20 +112,20 @@ def _make(folder: Path, suffix: str, *, keep: int | None, keys: bool, full: bool
         daily=bool(suffix),
     )
     try:
-        for made in (partial, *(partial / part for part in (DATABASE, LOGS, KEYS))):
-            made.mkdir(mode=0o700)
+        for directory in (partial, *(partial / part for part in (DATABASE, LOGS, KEYS))):
+            directory.mkdir(mode=0o700)
         copied = partial / DATABASE / database.FILES[connection.vendor]
         snapshot = database.copy(copied)
-        found.migrations = list(snapshot.migrations)
-        found.files.append(Entry(f"{DATABASE}/{copied.name}", *files.hash_of(copied)))
-        linked = _copy_logs(partial, before, found)
+        contents.migrations = list(snapshot.migrations)
+        contents.files.append(Entry(f"{DATABASE}/{copied.name}", *files.hash_of(copied)))
+        linked = _copy_logs(partial, before, contents)
         for name in KEY_FILES if keys else ():
             source = Path(settings.CLAUDEOPS_DATA_DIR) / name
             if source.is_file():
-                found.files.append(Entry(f"{KEYS}/{name}", *files.copy(source, partial / KEYS / name)))
-        found.missing_logs = manifest.missing(snapshot, found.files)
+                contents.files.append(Entry(f"{KEYS}/{name}", *files.copy(source, partial / KEYS / name)))
+        contents.missing_logs = manifest.missing(snapshot, contents.files)
         with whole_file(partial / MANIFEST) as out:
-            out.write(found.as_json())
+            out.write(contents.as_json())
         files.sync_folders(partial)
         partial.rename(path)
         files.sync_folder(folder)
@@ -135,34 +135,34 @@ def _make(folder: Path, suffix: str, *, keep: int | None, keys: bool, full: bool
             raise cannot_write(NOT_MADE, error, partial) from error
         raise
     removed = [] if keep is None else remove_oldest(folder, keep, spare=path, ending=suffix)
-    return Made(path, found, linked, removed)
+    return Made(path, contents, linked, removed)
 
 
-def _copy_logs(partial: Path, before: Path | None, found: Manifest) -> int:
+def _copy_logs(partial: Path, before: Path | None, contents: Manifest) -> int:
     """Copy the raw logs, or link what is unchanged since the backup `before`; return how many are links.
 
     What cannot be read is named: no agent prevents backups by the rights of its files.
     """
     earlier = _read(before)
-    known = {entry.path: entry for entry in earlier.of(LOGS)} if earlier else {}
+    by_path = {entry.path: entry for entry in earlier.of(LOGS)} if earlier else {}
     linked = 0
 
     def note(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError):  # there is no session yet, or a failed import has removed its own
-            found.unreadable.append(str(error.filename))
+            contents.unreadable.append(str(error.filename))
 
     for name in files.raw_logs(sessions_folder(), note):
         path, live, target = f"{LOGS}/{name}", sessions_folder() / name, partial / LOGS / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        unchanged = before and earlier and path in known and files.is_unchanged(live, before / path, earlier.began)
+        unchanged = before and earlier and path in by_path and files.is_unchanged(live, before / path, earlier.began)
         if before and unchanged and files.link(before / path, target):
-            found.files.append(known[path])
+            contents.files.append(by_path[path])
             linked += 1
             continue
         try:
-            found.files.append(Entry(path, *files.copy(live, target)))
+            contents.files.append(Entry(path, *files.copy(live, target)))
         except PermissionError:
-            found.unreadable.append(path)
+            contents.unreadable.append(path)
         except FileNotFoundError:  # an import that failed has removed its own
             if live.exists():
                 raise
@@ -184,8 +184,8 @@ def remove_oldest(folder: Path, keep: int, *, spare: Path, ending: str = "") -> 
     mine = (settings.CLAUDEOPS_HOST, str(settings.CLAUDEOPS_DATA_DIR))
     others = []
     for path in complete(folder):
-        found = _read(path) if path != spare and path.name.endswith(ending) else None
-        if found and (found.host, found.data_folder) == mine:
+        contents = _read(path) if path != spare and path.name.endswith(ending) else None
+        if contents and (contents.host, contents.data_folder) == mine:
             others.append(path)
     removed = []
     for path in others[: max(0, len(others) + 1 - keep)]:

@@ -74,18 +74,18 @@ def read(folder: Path) -> Manifest:
     """Read the manifest of the backup in `folder`. Raises BackupError when it is damaged or of a newer format."""
     path = folder / MANIFEST
     try:
-        found = outside_json.loads(path.read_text(encoding="utf-8"))
-        if int(found["format"]) > FORMAT:
+        data = outside_json.loads(path.read_text(encoding="utf-8"))
+        if int(data["format"]) > FORMAT:
             raise BackupError(
-                "newer_backup", f"{folder} has the format of a newer claudeops ({found['version']}).", "Update first."
+                "newer_backup", f"{folder} has the format of a newer claudeops ({data['version']}).", "Update first."
             )
         manifest = Manifest(
             **{
-                **found,
-                "at": datetime.fromisoformat(found["at"]),
-                "began": datetime.fromisoformat(found["began"]),
-                **{name: list(found[name]) for name in ("migrations", "missing_logs", "unreadable")},
-                "files": [_entry(one) for one in found["files"]],
+                **data,
+                "at": datetime.fromisoformat(data["at"]),
+                "began": datetime.fromisoformat(data["began"]),
+                **{name: list(data[name]) for name in ("migrations", "missing_logs", "unreadable")},
+                "files": [_entry(one) for one in data["files"]],
             }
         )
         manifest.database  # noqa: B018  (raises StopIteration without one)
@@ -96,11 +96,11 @@ def read(folder: Path) -> Manifest:
     return manifest
 
 
-def _entry(found: dict[str, Any]) -> Entry:
-    path = PurePosixPath(found["path"])
+def _entry(data: dict[str, Any]) -> Entry:
+    path = PurePosixPath(data["path"])
     if path.is_absolute() or ".." in path.parts or len(path.parts) < 2 or path.parts[0] not in (DATABASE, LOGS, KEYS):
         raise ValueError(f"{str(path)!r} is no file of a backup")
-    return Entry(str(path), int(found["size"]), str(found["sha256"]))
+    return Entry(str(path), int(data["size"]), str(data["sha256"]))
 
 
 def missing(snapshot: Snapshot, entries: Sequence[Entry]) -> list[str]:
@@ -121,21 +121,21 @@ class Verified:
 
 def verify(path: Path) -> Verified:
     """Check the backup in `path`. Raises BackupError when its manifest cannot be read or a program is missing."""
-    found = Verified(path, read(path))
+    report = Verified(path, read(path))
     # Keys may be kept elsewhere; a folder `keys` that is there must be whole.
-    apart = not any((path / entry.path).exists() for entry in found.manifest.of(KEYS))
-    for entry in found.manifest.files:
+    apart = not any((path / entry.path).exists() for entry in report.manifest.of(KEYS))
+    for entry in report.manifest.files:
         if not (entry.part == KEYS and apart) and (problem := _problem(path, entry)):
-            found.problems.append(problem)
+            report.problems.append(problem)
     if apart:
-        found.notes.append("It holds no keys.")
-    if not any(problem.startswith(DATABASE) for problem in found.problems):
-        _check_database(found)
-    if found.manifest.missing_logs:
-        found.notes.append(f"Raw logs that were gone already when it was made: {len(found.manifest.missing_logs)}.")
-    if found.manifest.unreadable:
-        found.notes.append(f"Files of sessions that could not be read then: {len(found.manifest.unreadable)}.")
-    return found
+        report.notes.append("It holds no keys.")
+    if not any(problem.startswith(DATABASE) for problem in report.problems):
+        _check_database(report)
+    if report.manifest.missing_logs:
+        report.notes.append(f"Raw logs that were gone already when it was made: {len(report.manifest.missing_logs)}.")
+    if report.manifest.unreadable:
+        report.notes.append(f"Files of sessions that could not be read then: {len(report.manifest.unreadable)}.")
+    return report
 
 
 def _problem(folder: Path, entry: Entry) -> str:
@@ -151,13 +151,13 @@ def _problem(folder: Path, entry: Entry) -> str:
     return "" if digest == entry.sha256 else f"{printable(entry.path)} has another content: its SHA-256 differs."
 
 
-def _check_database(found: Verified) -> None:
-    path = found.path / found.manifest.database.path
+def _check_database(report: Verified) -> None:
+    path = report.path / report.manifest.database.path
     try:
-        if found.manifest.vendor == "sqlite":
-            snapshot = database.check_sqlite(path, found.manifest.host)
-            lost = set(missing(snapshot, found.manifest.files)) - set(found.manifest.missing_logs)
-            found.problems += [
+        if report.manifest.vendor == "sqlite":
+            snapshot = database.check_sqlite(path, report.manifest.host)
+            lost = set(missing(snapshot, report.manifest.files)) - set(report.manifest.missing_logs)
+            report.problems += [
                 f"{printable(log)} ends before what the database has read of it." for log in sorted(lost)
             ]
         else:
@@ -165,4 +165,4 @@ def _check_database(found: Verified) -> None:
     except BackupError as error:
         if error.code == "program_missing":
             raise
-        found.problems.append(str(error))
+        report.problems.append(str(error))

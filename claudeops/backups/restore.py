@@ -95,12 +95,12 @@ def restore(path: Path, *, overwrite: bool = False, at: datetime | None = None) 
 def _refusal(error: OSError | DatabaseError, is_begun: bool) -> BackupError:
     first = str(error).partition("\n")[0]
     if is_begun:
-        said = f"The restore is not complete: {first}."
-        return BackupError("restore_unfinished", said, "Mend this, then run it again.")
+        message = f"The restore is not complete: {first}."
+        return BackupError("restore_unfinished", message, "Mend this, then run it again.")
     if isinstance(error, OSError):
         return cannot_write(NOT_RESTORED, error, settings.CLAUDEOPS_DATA_DIR)
-    said = f"{NOT_RESTORED}: the database does not answer: {first}."
-    return BackupError("no_answer", said, "Check DATABASE_URL.")
+    message = f"{NOT_RESTORED}: the database does not answer: {first}."
+    return BackupError("no_answer", message, "Check DATABASE_URL.")
 
 
 # What must hold before.
@@ -158,21 +158,22 @@ def _require_empty() -> None:
     )
 
 
-def _require_fit(found: Manifest) -> None:
-    if found.vendor != connection.vendor:
+def _require_fit(manifest: Manifest) -> None:
+    if manifest.vendor != connection.vendor:
         raise BackupError(
             "other_database",
-            f"The backup is of {found.vendor}, DATABASE_URL names {connection.vendor}.",
+            f"The backup is of {manifest.vendor}, DATABASE_URL names {connection.vendor}.",
             "Restore it with a DATABASE_URL of that kind; docs/production.md says how to move to PostgreSQL.",
         )
-    if ".".join(database_version.EARLIEST) in found.migrations:
+    if ".".join(database_version.EARLIEST) in manifest.migrations:
         raise BackupError("earlier_backup", database_version.EARLIER, database_version.EXPORT)
     migrations = MigrationLoader(None, ignore_no_migrations=True).disk_migrations
-    known = {f"{app}.{name}" for app, name in migrations}
-    if newer := sorted(set(found.migrations) - known):
+    available = {f"{app}.{name}" for app, name in migrations}
+    if newer := sorted(set(manifest.migrations) - available):
         raise BackupError(
             "newer_backup",
-            f"The backup is of claudeops {found.version}, with migrations that this version does not know: {newer[0]}.",
+            f"The backup is of claudeops {manifest.version}, with migrations that this version does not know: "
+            f"{newer[0]}.",
             "Update claudeops first.",
         )
 
@@ -210,22 +211,22 @@ def _clear_staged() -> None:
             cursor.execute(f"DROP DATABASE IF EXISTS {connection.ops.quote_name(_named(ending))}")
 
 
-def _stage(path: Path, found: Manifest) -> None:
+def _stage(path: Path, manifest: Manifest) -> None:
     """Copy everything: raw logs are masked in place, so the house must not share a file with its backup."""
     for part in (LOGS, KEYS):
         (_staged() / part).mkdir(parents=True, mode=0o700)
-    for entry in (*found.of(LOGS), *(key for key in found.of(KEYS) if (path / key.path).exists())):
+    for entry in (*manifest.of(LOGS), *(key for key in manifest.of(KEYS) if (path / key.path).exists())):
         target = _staged() / entry.path
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.copy(path / entry.path, target)
     files.sync_folders(_staged())
-    if found.vendor == "sqlite":
+    if manifest.vendor == "sqlite":
         target = _staged_database()
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files.copy(path / found.database.path, target)
+        files.copy(path / manifest.database.path, target)
         target.chmod(0o600)
     else:
-        _stage_postgresql(path / found.database.path)
+        _stage_postgresql(path / manifest.database.path)
 
 
 def _stage_postgresql(dump: Path) -> None:

@@ -118,8 +118,8 @@ def value_filter(column: str, null: str = "") -> type[admin.SimpleListFilter]:
         title = parameter_name = column
 
         def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin[Any]) -> Iterable[tuple[str, str]]:
-            found = [(str(value), str(value)) for value in distinct_values(model_admin.model, column)]
-            return [*found, (null, null)] if found and null else found
+            choices = [(str(value), str(value)) for value in distinct_values(model_admin.model, column)]
+            return [*choices, (null, null)] if choices and null else choices
 
         def has_output(self) -> bool:
             """Hide a filter that has one choice, unless it is set."""

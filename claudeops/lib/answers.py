@@ -87,5 +87,5 @@ def answer(
     if not by_htmx(request):
         return moved(request, back, text, level=level, undo=undo)
     # "wake" makes the pollers of the page ask at once.
-    said = toast(request, text, level=messages.DEFAULT_TAGS[level], undo=undo, kind=kind)
-    return HttpResponse(said, status=status, headers={"HX-Trigger": "wake", "HX-Reswap": "none"})
+    html = toast(request, text, level=messages.DEFAULT_TAGS[level], undo=undo, kind=kind)
+    return HttpResponse(html, status=status, headers={"HX-Trigger": "wake", "HX-Reswap": "none"})

@@ -120,13 +120,13 @@ def narrowed(filters: FilterSet) -> QuerySet[Any]:
     """Return the matching rows. Raises Refused, which names the filter, for an invalid value."""
     if not filters.is_valid():
         name, errors = next(iter(filters.errors.items()))
-        given = filters.data.get(name, "")
-        said = f"{name} is {given!r}: {errors[0]}"
-        raise Refused(422, "invalid_filter", said, "See the filters at /api/docs.", field=name)
+        value = filters.data.get(name, "")
+        message = f"{name} is {value!r}: {errors[0]}"
+        raise Refused(422, "invalid_filter", message, "See the filters at /api/docs.", field=name)
     for name, one in filters.filters.items():  # Django's form takes any other word for "any"
         if isinstance(one, BooleanFilter) and filters.data.get(name, "") not in TRUTHS:
-            said = f"{name} is {filters.data[name]!r}; allowed is true or false."
-            raise Refused(422, "invalid_filter", said, "See the filters at /api/docs.", field=name)
+            message = f"{name} is {filters.data[name]!r}; allowed is true or false."
+            raise Refused(422, "invalid_filter", message, "See the filters at /api/docs.", field=name)
     rows: QuerySet[Any] = filters.qs
     return rows
 
@@ -141,12 +141,12 @@ def page_of(rows: QuerySet[Any], column: str, after: str) -> tuple[list[Any], st
             if not pk.isdecimal() or len(pk) > 18:
                 raise ValueError(after)
         except ValueError:
-            said = f"after is {after!r}."
-            raise Refused(422, "invalid_place", said, "Send the value of `next` unchanged.", field="after") from None
+            message = f"after is {after!r}."
+            raise Refused(422, "invalid_place", message, "Send the value of `next` unchanged.", field="after") from None
         rows = rows.filter(**{f"{column}__lte": value})  # lets the index skip to the cursor
         rows = rows.filter(Q(**{f"{column}__lt": value}) | Q(pk__lt=int(pk)))
-    found = list(rows[: SIZE + 1])
-    shown = found[:SIZE]
-    if len(found) <= SIZE:
+    batch = list(rows[: SIZE + 1])
+    shown = batch[:SIZE]
+    if len(batch) <= SIZE:
         return shown, ""
     return shown, f"{getattr(shown[-1], column).isoformat()}{BETWEEN}{shown[-1].pk}"

@@ -43,8 +43,8 @@ def read_token(text: str) -> ChangeToken:
     """Parse a token. An invalid text gives a token that equals no page's."""
     state, parts, rows = [*text[:LONGEST].split(SECTIONS), "", ""][:3]
     pairs = (part.partition(WITHIN) for part in rows.split(BETWEEN) if part)
-    known = {key: mark for key, _, mark in pairs if key.isascii() and key.isalnum() and len(key) < 20}
-    return ChangeToken(state, tuple(parts.split(BETWEEN)) if parts else (), known)
+    marks = {key: mark for key, _, mark in pairs if key.isascii() and key.isalnum() and len(key) < 20}
+    return ChangeToken(state, tuple(parts.split(BETWEEN)) if parts else (), marks)
 
 
 def parts_of(pieces: Mapping[str, str]) -> tuple[str, ...]:

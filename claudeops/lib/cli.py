@@ -159,11 +159,11 @@ def error_of(error: Exception) -> tuple[str, str, str] | None:
         return error.code, error.message, error.fix
     if isinstance(error, DomainError):
         return error.code, str(error), error.fix
-    found = outage.named_in(error)
-    if not found and isinstance(error, DatabaseError) and (difference := _difference()):
+    cause = outage.named_in(error)
+    if not cause and isinstance(error, DatabaseError) and (difference := _difference()):
         return "not_migrated", *difference
-    found = found or outage.behind(error)
-    return (found.code, found.message, found.fix) if found else None
+    cause = cause or outage.behind(error)
+    return (cause.code, cause.message, cause.fix) if cause else None
 
 
 def _difference() -> tuple[str, str] | None:
@@ -230,10 +230,10 @@ class VerbCommand(BaseCommand):
         try:
             result = run(**{one.name: one.value(options) for one in _parameters(run)})
         except Exception as error:
-            found = error_of(error)
-            if found is None:
+            refusal = error_of(error)
+            if refusal is None:
                 raise
-            self.refuse(command, found)
+            self.refuse(command, refusal)
         if self.as_json:
             document = _refused(command, result.error) if result.error else {"ok": True, "command": command}
             actions = [{"command": command, "description": to} for command, to in result.next_actions.items()]

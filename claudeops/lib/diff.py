@@ -29,13 +29,13 @@ def word_diff(before: str, after: str) -> list[Piece]:
     old, new = WORD.findall(before), WORD.findall(after)
     if len(old) > MOST_WORDS or len(new) > MOST_WORDS:
         return _pieces([(GONE, before), (NEW, after)])
-    found: list[tuple[str, str]] = []
+    pieces: list[tuple[str, str]] = []
     for what, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if what == "equal":
-            found.append((SAME, "".join(old[a:b])))
+            pieces.append((SAME, "".join(old[a:b])))
         else:
-            found += [(GONE, "".join(old[a:b])), (NEW, "".join(new[c:d]))]
-    return _pieces(_without_islands(found))
+            pieces += [(GONE, "".join(old[a:b])), (NEW, "".join(new[c:d]))]
+    return _pieces(_without_islands(pieces))
 
 
 def marked(pieces: list[Piece]) -> str:
@@ -44,11 +44,11 @@ def marked(pieces: list[Piece]) -> str:
     return "".join(marks.get(piece.kind, "{}").format(piece.text) for piece in pieces)
 
 
-def _without_islands(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _without_islands(pieces: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Join changes that only a space separates: "a b" → "c d" is one change, not two."""
     joined: list[tuple[str, str]] = []
-    for place, (kind, text) in enumerate(found):
-        lone = kind == SAME and text.isspace() and 0 < place < len(found) - 1
+    for place, (kind, text) in enumerate(pieces):
+        lone = kind == SAME and text.isspace() and 0 < place < len(pieces) - 1
         joined += [(GONE, text), (NEW, text)] if lone else [(kind, text)]
     gone, new, merged = "", "", []
     for kind, text in joined:
@@ -62,8 +62,8 @@ def _without_islands(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [*merged, (GONE, gone), (NEW, new)]
 
 
-def _pieces(found: list[tuple[str, str]]) -> list[Piece]:
-    return [Piece(kind, text) for kind, text in found if text]
+def _pieces(pieces: list[tuple[str, str]]) -> list[Piece]:
+    return [Piece(kind, text) for kind, text in pieces if text]
 
 
 MOST_LINES = 4_000
@@ -90,13 +90,13 @@ def line_diff(before: str, after: str, *, around: int = AROUND) -> list[DiffLine
     if old == new:
         return []
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    found: list[DiffLine] = []
+    lines: list[DiffLine] = []
     for place, (what, a, b, c, d) in enumerate(codes):
         if what == "equal":
-            found += _equal(old[a:b], head=0 if place == 0 else around, tail=0 if place == len(codes) - 1 else around)
+            lines += _equal(old[a:b], head=0 if place == 0 else around, tail=0 if place == len(codes) - 1 else around)
         else:
-            found += _changed(old[a:b], new[c:d])
-    return found
+            lines += _changed(old[a:b], new[c:d])
+    return lines
 
 
 def _equal(lines: Sequence[str], *, head: int, tail: int) -> list[DiffLine]:

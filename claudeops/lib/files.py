@@ -75,13 +75,13 @@ def replace_in(folder: int, name: str, data: bytes, *, aside: str = "") -> None:
 def _take_over(descriptor: int, folder: int, name: str) -> None:
     """Give a new file the mode of the file `name`, and its owner where this process may."""
     try:
-        known = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if stat.S_ISREG(known.st_mode):
+    if stat.S_ISREG(status.st_mode):
         with suppress(PermissionError):
-            os.fchown(descriptor, known.st_uid, known.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(known.st_mode))
+            os.fchown(descriptor, status.st_uid, status.st_gid)
+        os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
 
 
 log = logging.getLogger(__name__)

@@ -32,12 +32,12 @@ class MethodMiddleware:
         if getattr(view_func, "csrf_exempt", False):
             return None  # no browser's form: whoever asks with a token names the method, and the view reads the body
         if request.method == "POST":
-            asked = request.POST.get(FIELD)
-            if asked is None:
+            method = request.POST.get(FIELD)
+            if method is None:
                 return None
-            if asked not in ALLOWED:
+            if method not in ALLOWED:
                 return HttpResponseBadRequest(f"{FIELD} must be PUT or DELETE.", content_type="text/plain")
-            request.method = asked
+            request.method = method
         elif request.method in ALLOWED and request.content_type == FORM:
             try:
                 fields = QueryDict(request.body, encoding=request.encoding or "utf-8")

@@ -86,7 +86,7 @@ def in_parts(
     90 days are thousands of counts.
     """
     columns = columns or ("number",)
-    found: list[list[Counter[str]]] = [[Counter() for _ in edges[1:]] for _ in columns]
+    totals: list[list[Counter[str]]] = [[Counter() for _ in edges[1:]] for _ in columns]
     at = [connection.ops.adapt_datetimefield_value(edge) for edge in edges]
     bounds = [value for n, pair in enumerate(pairwise(at)) for value in (n, *pair)]
     only = f"WHERE counted.name IN ({', '.join(['%s'] * len(names))})" if names else ""
@@ -104,15 +104,15 @@ def in_parts(
     with connection.cursor() as cursor:
         cursor.execute(sql, [*bounds, *(names or ())])
         for n, name, *values in cursor.fetchall():
-            for parts, value in zip(found, values, strict=True):
+            for parts, value in zip(totals, values, strict=True):
                 parts[n][name] = int(value)
-    return found
+    return totals
 
 
 def since(model: type[HourCount], start: datetime) -> Counter[str]:
     """Sum the numbers by name from `start` (UTC, a whole hour) on."""
-    found = model._default_manager.filter(hour__gte=start).values("name").order_by().annotate(sum=models.Sum("number"))
-    return Counter({row["name"]: row["sum"] for row in found})
+    rows = model._default_manager.filter(hour__gte=start).values("name").order_by().annotate(sum=models.Sum("number"))
+    return Counter({row["name"]: row["sum"] for row in rows})
 
 
 # SQL. All of it is made of the names and expressions of our own declarations.
@@ -206,15 +206,15 @@ def keep(all_counted: Iterable[Counted], using: Any = connection) -> list[str]:
     """
     wanted = _outdated(all_counted, using)
     tables = set(using.introspection.table_names()) if wanted else set()
-    made = []
+    count_tables = []
     for what in wanted:
         if {what.source, what.counts} <= tables:
             with transaction.atomic(using=using.alias):
                 _lock(what, using)
                 _create(what, using)
                 _fill(what, using)
-            made.append(what.counts)
-    return made
+            count_tables.append(what.counts)
+    return count_tables
 
 
 def missing(all_counted: Iterable[Counted], using: Any = connection) -> list[str]:

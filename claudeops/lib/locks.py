@@ -14,16 +14,16 @@ from django.db import connection
 def single_flight(key: int, path: Path) -> Iterator[bool]:
     """Yield whether this process has the lock: on PostgreSQL an advisory lock on `key`, on SQLite the file `path`."""
     if connection.vendor != "postgresql":
-        with file_lock(path) as taken:
-            yield taken
+        with file_lock(path) as has_lock:
+            yield has_lock
         return
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_lock(%s)", [key])
-        taken = bool(cursor.fetchone()[0])
+        has_lock = bool(cursor.fetchone()[0])
     try:
-        yield taken
+        yield has_lock
     finally:
-        if taken:
+        if has_lock:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [key])
 

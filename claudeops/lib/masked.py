@@ -48,8 +48,8 @@ class MaskedCharField(Masked, models.CharField):
     """The masked text may be longer than the column, so it is cut."""
 
     def masked(self, value: Any) -> Any:
-        found = super().masked(value)
-        return found[: self.max_length] if isinstance(found, str) else found
+        new_value = super().masked(value)
+        return new_value[: self.max_length] if isinstance(new_value, str) else new_value
 
 
 class MaskedJSONField(Masked, models.JSONField):
@@ -74,8 +74,8 @@ class MaskSecrets(logging.Filter):
         except (TypeError, ValueError):  # the handler reports it
             return True
         if record.exc_info and not record.exc_text:
-            found = outage.named_in(record.exc_info[1])
-            record.exc_text = found.message if found else _FORMATTER.formatException(record.exc_info)
+            cause = outage.named_in(record.exc_info[1])
+            record.exc_text = cause.message if cause else _FORMATTER.formatException(record.exc_info)
         if record.exc_text:
             record.exc_text = mask(record.exc_text)
         if record.stack_info:

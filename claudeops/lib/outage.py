@@ -66,16 +66,16 @@ def full_disk(share: float = 1.0) -> str:
 def named_in(error: BaseException | None) -> Outage | None:
     """Return the outage that this error or one of its causes names; None for other errors."""
     while error is not None:
-        if found := _of(error):
-            return found
+        if outage := _of(error):
+            return outage
         error = error.__cause__ or error.__context__
     return None
 
 
 def behind(error: BaseException | None) -> Outage | None:
     """Return the outage that caused an error; also damage that SQLite read as wrong values, which takes a check."""
-    damage = "" if (found := named_in(error)) else sqlite_damage.behind(error)
-    return damaged(damage) if damage else found
+    damage = "" if (outage := named_in(error)) else sqlite_damage.behind(error)
+    return damaged(damage) if damage else outage
 
 
 def damaged(sentence: str) -> Outage:
@@ -108,8 +108,8 @@ def _is_full(error: BaseException) -> bool:
 
 def _full_elsewhere(error: BaseException) -> str:
     """Say what is full when the data folder has room: another disk, a quota, the database's server."""
-    said = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
-    return f"A disk is full: {said.partition(chr(10))[0]}."
+    reason = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
+    return f"A disk is full: {reason.partition(chr(10))[0]}."
 
 
 def _is_away(error: BaseException) -> bool:

@@ -13,12 +13,12 @@ TOO_DEEP = f"it is nested deeper than {DEEPEST} levels"
 def loads(text: str | bytes) -> Any:
     """Parse a text. Raises ValueError, also for one that is nested deeper than DEEPEST."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
-    level = [found]
+    level = [document]
     for _ in range(DEEPEST):
         inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
         if not (level := [value for values in inner for value in values]):
-            return found
+            return document
     raise ValueError(TOO_DEEP)

@@ -102,10 +102,10 @@ def parse(text: str, now: datetime, zone: tzinfo) -> Period:
     since, between, until = text.partition(BETWEEN)
     if not between or not (since or until):
         raise ValueError(text)
-    found = Period(*(_time(part, zone) if part else None for part in (since, until)))
-    if found.since and found.until and found.since >= found.until:
+    period = Period(*(_time(part, zone) if part else None for part in (since, until)))
+    if period.since and period.until and period.since >= period.until:
         raise ValueError(text)
-    return found
+    return period
 
 
 def _time(text: str, zone: tzinfo) -> datetime:

@@ -60,7 +60,7 @@ def price_of(model: str) -> Price:
     if name in rows:
         return Price(rows[name])
     family = next((word for word in FAMILIES if word in name), "")
-    return Price(max((row for known, row in rows.items() if family in known), key=_dearness), known=False)
+    return Price(max((row for model_name, row in rows.items() if family in model_name), key=_dearness), known=False)
 
 
 @lru_cache(maxsize=64)

@@ -50,14 +50,14 @@ def quick_check(path: Path, seconds: float) -> Checked:
     timer.daemon = True
     timer.start()
     try:
-        found = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
+        answer = str(database.execute("PRAGMA quick_check(1)").fetchone()[0])
     except sqlite3.Error as error:
         return Checked(UNFINISHED, f"not finished in {seconds:g} s") if _is_interrupt(error) else _of(error)
     finally:
         timer.cancel()
         timer.join()  # it must not interrupt a closed connection
         database.close()
-    return Checked(OK) if found == OK else Checked(DAMAGED, " ".join(found.replace(HEADING, "").split()))
+    return Checked(OK) if answer == OK else Checked(DAMAGED, " ".join(answer.replace(HEADING, "").split()))
 
 
 def said_in(error: BaseException | None) -> str:
@@ -77,11 +77,11 @@ def behind(error: BaseException | None) -> str:
     path = file()
     if path is None:
         return ""
-    said = said_in(error)
-    if not said:
-        found = quick_check(path, SECONDS_AFTER_AN_ERROR)
-        said = found.said if found.state == DAMAGED else ""
-    return sentence(said) if said else ""
+    damage = said_in(error)
+    if not damage:
+        check = quick_check(path, SECONDS_AFTER_AN_ERROR)
+        damage = check.said if check.state == DAMAGED else ""
+    return sentence(damage) if damage else ""
 
 
 def sentence(said: str) -> str:

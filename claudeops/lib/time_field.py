@@ -16,9 +16,9 @@ class TimeField(forms.DateTimeField):
     """A time in UTC: what Django's field takes, without years that a zone carries out of range."""
 
     def to_python(self, value: Any) -> datetime | None:
-        found = super().to_python(value)
+        moment = super().to_python(value)
         try:
-            return in_utc(found) if found is not None else None
+            return in_utc(moment) if moment is not None else None
         except ValueError:
             raise ValidationError(self.error_messages["invalid"], code="invalid") from None
 

@@ -39,11 +39,11 @@ def state(name: str = "") -> str:
 
 
 def snapshot(name: str = "") -> Snapshot:
-    found: Snapshot | None = cache.get(f"{SNAPSHOT}-{name}")
-    if found is None:
-        found = _read(timezone.now(), name)
-        cache.set_many({f"{SNAPSHOT}-{name}": found, f"{STATE}-{name}": found.state}, SECONDS)
-    return found
+    current: Snapshot | None = cache.get(f"{SNAPSHOT}-{name}")
+    if current is None:
+        current = _read(timezone.now(), name)
+        cache.set_many({f"{SNAPSHOT}-{name}": current, f"{STATE}-{name}": current.state}, SECONDS)
+    return current
 
 
 def forget() -> None:

@@ -136,11 +136,11 @@ def numbers(one: Range, state: str, spent: Decimal) -> Numbers:
     """
     zone = timezone.get_current_timezone()
     key = f"overview-charts-{state}-{one.name}-{zone}"
-    found: Numbers | None = cache.get(key)
-    if found is None:
-        found = read(one, spent, timezone.now())
-        cache.set(key, found, SECONDS)
-    return found
+    figures: Numbers | None = cache.get(key)
+    if figures is None:
+        figures = read(one, spent, timezone.now())
+        cache.set(key, figures, SECONDS)
+    return figures
 
 
 def read(one: Range, spent: Decimal, at: datetime) -> Numbers:
@@ -243,14 +243,14 @@ def draw(found: Numbers) -> Charts:
     )
 
 
-def _line(found: Numbers, name: str, changed: Sequence[Part]) -> Line:
-    small = multiple([part[name] for part in found.changes])
+def _line(figures: Numbers, name: str, changed: Sequence[Part]) -> Line:
+    small = multiple([part[name] for part in figures.changes])
     page = f"{reverse('memory-changes')}?kind={name}&during="
     return Line(
         name,
         small,
-        small.total - found.before[name],
-        page + found.range.name,
+        small.total - figures.before[name],
+        page + figures.range.name,
         [
             (x, replace(part, url=f"{part.url}&kind={name}", words=f"{part.words}: {part.numbers[name]} {name}"))
             for x, part in zip(small.places, changed, strict=True)
@@ -274,14 +274,14 @@ class Span:
     period: str
 
 
-def _spans(found: Numbers) -> list[Span]:
+def _spans(figures: Numbers) -> list[Span]:
     return [
         Span(
-            local_time.label_of_part(found.range, since),
-            local_time.words_of_part(found.range, since, until),
+            local_time.label_of_part(figures.range, since),
+            local_time.words_of_part(figures.range, since, until),
             periods.write(since, until),
         )
-        for since, until in pairwise(found.edges)
+        for since, until in pairwise(figures.edges)
     ]
 
 

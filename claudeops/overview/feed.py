@@ -173,8 +173,8 @@ class Entry:
     def observation(self) -> str:
         """The memory's text after the change; of a deleted memory, the text before."""
         change: MemoryChange = self.row
-        known = change.memory.observation if change.memory else ""
-        return str(change.after.get("observation") or known or change.before.get("observation") or "")
+        current = change.memory.observation if change.memory else ""
+        return str(change.after.get("observation") or current or change.before.get("observation") or "")
 
     @property
     def icon(self) -> str:
@@ -205,10 +205,10 @@ ICONS = {
 def read_place(text: str) -> Place:
     """Parse a place. Raises ValueError."""
     time, between, key = text.rpartition(BETWEEN)
-    found = KEY.match(key)
-    if not between or not found:
+    match = KEY.match(key)
+    if not between or not match:
         raise ValueError(text)
-    letter, pk = found.groups()
+    letter, pk = match.groups()
     return Place(times.parse(time), SOURCES[letter].rank, int(pk), letter)
 
 
@@ -220,19 +220,19 @@ def page(*, before: Place | None = None, most: int = SIZE, name: str = "") -> Pa
 
     One or two queries a source; further ones only while many rows are one entry.
     """
-    found: list[Group] = []
+    all_groups: list[Group] = []
     horizon: Place | None = None
     for source in SOURCES.values():
         if name in ("", source.name):
             groups, end = _groups(source, before, most + 1)
-            found += groups
+            all_groups += groups
             horizon = max(filter(None, (horizon, end)), default=None)
-    found.sort(key=lambda group: group.place, reverse=True)
+    all_groups.sort(key=lambda group: group.place, reverse=True)
     if horizon is not None:  # of one source nothing older was read
-        found = [group for group in found if group.place >= horizon]
-    if len(found) > most:
-        return Page(found[:most], found[most - 1].place)
-    return Page(found, horizon)
+        all_groups = [group for group in all_groups if group.place >= horizon]
+    if len(all_groups) > most:
+        return Page(all_groups[:most], all_groups[most - 1].place)
+    return Page(all_groups, horizon)
 
 
 def _groups(source: Source, before: Place | None, most: int) -> tuple[list[Group], Place | None]:
@@ -246,8 +246,8 @@ def _groups(source: Source, before: Place | None, most: int) -> tuple[list[Group
     rows, limit = _rows(source, before), source.most
     number = at_once = 0
     moment: datetime | None = None
-    while found := next(rows, None):
-        place, key = found
+    while row := next(rows, None):
+        place, key = row
         number += 1
         at_once = at_once + 1 if place.at == moment else 1
         moment = place.at
@@ -278,11 +278,11 @@ def _rows(source: Source, before: Place | None) -> Iterator[tuple[Place, tuple[A
     size = READ
     while True:
         part = _ordered(source, _older(source, before))[:size]
-        found = [(Place(at, source.rank, pk, source.letter), tuple(key) or (pk,)) for at, pk, *key in part]
-        yield from found
-        if len(found) < size:
+        pairs = [(Place(at, source.rank, pk, source.letter), tuple(key) or (pk,)) for at, pk, *key in part]
+        yield from pairs
+        if len(pairs) < size:
             return
-        before, size = found[-1][0], 4 * size
+        before, size = pairs[-1][0], 4 * size
 
 
 def _running(source: Source, before: Place | None) -> Iterator[tuple[Place, tuple[Any, ...]]]:
@@ -316,8 +316,8 @@ def _above(source: Source, before: Place) -> Iterable[tuple[Place, tuple[Any, ..
     if source.rank == before.rank:
         rows = rows.exclude(**{source.at: before.at}, pk__lt=before.pk)
     nearest = _ordered(source, rows, "")[:ABOVE]
-    found = [(Place(at, source.rank, pk, source.letter), tuple(key)) for at, pk, *key in nearest]
-    return reversed(found)
+    pairs = [(Place(at, source.rank, pk, source.letter), tuple(key)) for at, pk, *key in nearest]
+    return reversed(pairs)
 
 
 def members(head: Place, last: Place, *, before: Place | None = None, most: int) -> Page:
@@ -333,8 +333,8 @@ def members(head: Place, last: Place, *, before: Place | None = None, most: int)
         raise LookupError(str(head))
     rows = _older(source, before) if before else source.rows()
     rows = rows.filter(**newest, **{f"{source.at}__lte": head.at, f"{source.at}__gte": last.at})
-    found = [Place(row[0], source.rank, row[1], source.letter) for row in _ordered(source, rows)[: most + 1]]
-    return Page([Group(place, place) for place in found[:most]], found[most - 1] if len(found) > most else None)
+    places = [Place(row[0], source.rank, row[1], source.letter) for row in _ordered(source, rows)[: most + 1]]
+    return Page([Group(place, place) for place in places[:most]], places[most - 1] if len(places) > most else None)
 
 
 def _faded(hour: Place, before: Place | None, most: int) -> Page:
@@ -346,8 +346,8 @@ def _faded(hour: Place, before: Place | None, most: int) -> Page:
     source = SOURCES["m"]
     if before is not None:
         rows = rows.filter(Q(at__lt=before.at) | Q(at=before.at, pk__lt=before.pk))
-    found = [Place(at, source.rank, pk, "m") for at, pk, *_ in _ordered(source, rows)[: most + 1]]
-    return Page([Group(place, place) for place in found[:most]], found[most - 1] if len(found) > most else None)
+    places = [Place(at, source.rank, pk, "m") for at, pk, *_ in _ordered(source, rows)[: most + 1]]
+    return Page([Group(place, place) for place in places[:most]], places[most - 1] if len(places) > most else None)
 
 
 # -- entries -----------------------------------------------------------------------------------------------------------

@@ -115,13 +115,13 @@ def _listed(rows: QuerySet[Session]) -> list[Session]:
 def _failed() -> list[Session]:
     """Return the last sessions that went wrong, the latest of each reason, with one query a status: an index serves
     each, none serves all."""
-    found: list[Session] = []
+    sessions: list[Session] = []
     for status in GROUPS[WENT_WRONG]:
         rows = Session.objects.filter(status=status).order_by("-queued_at", "-id").select_related("agent")
-        found += rows.only(*LISTED, "agent__slug")[:FAILED_READ]
-    found.sort(key=lambda session: (session.ended_at or session.queued_at, session.pk), reverse=True)
+        sessions += rows.only(*LISTED, "agent__slug")[:FAILED_READ]
+    sessions.sort(key=lambda session: (session.ended_at or session.queued_at, session.pk), reverse=True)
     equal: dict[str, list[Session]] = {}
-    for session in found:
+    for session in sessions:
         equal.setdefault(session.status_reason or str(session.pk), []).append(session)
     latest = []
     for group in list(equal.values())[:SHOWN]:

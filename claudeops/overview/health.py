@@ -89,19 +89,19 @@ class Queue:
 
     @property
     def troubles(self) -> list[Trouble]:
-        found = []
+        problems = []
         if not self.workers:
-            found.append(Trouble("No worker serves this queue.", START))
+            problems.append(Trouble("No worker serves this queue.", START))
         elif self.late:
-            found.append(Trouble("Its tasks have waited too long.", STUCK))
+            problems.append(Trouble("Its tasks have waited too long.", STUCK))
         for host, pids in groupby(self.silent, lambda worker: worker.host):
             gone = [worker.pid for worker in pids]
             who = f"pid {gone[0]}" if len(gone) == 1 else f"{len(gone)} processes"
-            found.append(Trouble(f"{host} ({who}) has stopped sending heartbeats.", GONE))
+            problems.append(Trouble(f"{host} ({who}) has stopped sending heartbeats.", GONE))
         if self.failures:
-            said = "One task has" if self.failures == 1 else f"{self.failures:,} tasks have"
-            found.append(Trouble(f"{said} failed in the last 24 hours.", FAILED))
-        return found
+            subject = "One task has" if self.failures == 1 else f"{self.failures:,} tasks have"
+            problems.append(Trouble(f"{subject} failed in the last 24 hours.", FAILED))
+        return problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,34 +150,36 @@ class Health:
 
     @property
     def troubles(self) -> list[Trouble]:
-        found = [Trouble(self.full_disk, outage.MAKE_ROOM)] if self.full_disk else []
+        problems = [Trouble(self.full_disk, outage.MAKE_ROOM)] if self.full_disk else []
         if self.orphaned:
             sessions = "one running session" if self.orphaned == 1 else f"{self.orphaned} running sessions"
-            found.append(Trouble(f"No worker follows {sessions}.", REAP))
+            problems.append(Trouble(f"No worker follows {sessions}.", REAP))
         if self.overdue:
-            found.append(Trouble(f"Overdue for more than five minutes: {', '.join(self.overdue)}.", OVERDUE))
+            problems.append(Trouble(f"Overdue for more than five minutes: {', '.join(self.overdue)}.", OVERDUE))
         if self.backup_is_late:
             text = "The last backup is older than two days." if self.backup else "There is no backup yet."
-            found.append(Trouble(text, BACKUP))
+            problems.append(Trouble(text, BACKUP))
         if self.files:
             others = len(self.files) - 1
             more = "another file needs" if others == 1 else f"{others} other files need"
-            found.append(Trouble(f"{self.files[0]}{f'; {more} a person, too' if others else ''}.", FILES))
+            problems.append(Trouble(f"{self.files[0]}{f'; {more} a person, too' if others else ''}.", FILES))
         late: dict[str, list[str]] = defaultdict(list)
         for model in self.models:
             if model.late:
                 late[model.trouble].append(model.role)
         for why, roles in late.items():
             who = f"model of the role {roles[0]} gives" if len(roles) == 1 else f"models of {', '.join(roles)} give"
-            found.append(Trouble(f"The {who} no answer, and work waits: {why[:200]}.", MODELS))
+            problems.append(Trouble(f"The {who} no answer, and work waits: {why[:200]}.", MODELS))
         for folder in self.folders:
             if folder.problem:
-                found.append(Trouble(f"Transcripts in {folder}: {folder.problem[:200]}", TRANSCRIPTS))
+                problems.append(Trouble(f"Transcripts in {folder}: {folder.problem[:200]}", TRANSCRIPTS))
         if self.transcripts.problems:
             number = self.transcripts.problems
             some = "one transcript" if number == 1 else f"{number} transcripts"
-            found.append(Trouble(f"{some.capitalize()} of the last day cannot be observed any further.", TRANSCRIPTS))
-        return found
+            problems.append(
+                Trouble(f"{some.capitalize()} of the last day cannot be observed any further.", TRANSCRIPTS)
+            )
+        return problems
 
     @property
     def places(self) -> int:
@@ -232,7 +234,7 @@ def read(at: datetime | None = None) -> Health:
 
 
 def _model(state: models.State, at: datetime) -> Model:
-    waiting, left = state.waiting, state.spent.left
+    waiting, remaining = state.waiting, state.spent.left
     return Model(
         role=state.chosen.role.name,
         name=f"{state.chosen.backend_name}:{state.chosen.model}" if state.chosen.model else "",
@@ -241,7 +243,7 @@ def _model(state: models.State, at: datetime) -> Model:
         waiting=waiting.text if waiting else "",
         since=waiting.since if waiting else None,
         rests_until=state.rest.until if state.rest else None,
-        left="" if left is None else f"${left:.2f}",
+        left="" if remaining is None else f"${remaining:.2f}",
         late=bool(state.trouble and waiting and waiting.since < at - LONG),
     )
 

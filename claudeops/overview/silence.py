@@ -80,18 +80,18 @@ class Alarm:
 
 def alarms() -> tuple[Alarm, ...]:
     """Return the alarms as of at most SECONDS ago."""
-    known: tuple[Alarm, ...] | None = cache.get(KEY)
-    if known is None:
-        known = read()
-        cache.set(KEY, known, SECONDS)
-    return known
+    current: tuple[Alarm, ...] | None = cache.get(KEY)
+    if current is None:
+        current = read()
+        cache.set(KEY, current, SECONDS)
+    return current
 
 
 def read(at: datetime | None = None) -> tuple[Alarm, ...]:
     """Read the alarms at `at` (UTC; now when None), the urgent ones first, by a number of queries that is bounded."""
     at = at or timezone.now()
     needed = models.of_needed(at)
-    found = [
+    all_alarms = [
         *_workers(at),
         *_schedules(at),
         *_files(at),
@@ -103,7 +103,7 @@ def read(at: datetime | None = None) -> tuple[Alarm, ...]:
         *_unreadable(at),
         *_budgets(at, needed),
     ]
-    return tuple(sorted(found, key=lambda alarm: not alarm.is_urgent))
+    return tuple(sorted(all_alarms, key=lambda alarm: not alarm.is_urgent))
 
 
 def _living(at: datetime) -> set[str]:
@@ -163,8 +163,8 @@ def _observing(at: datetime, needed: list[State]) -> Iterator[Alarm]:
         yield Alarm("transcripts", text, advice, since, True, reverse("transcripts"))
     if chosen("observer").off or any(one.trouble for one in needed if one.chosen.role.name == "observer"):
         return  # its model has its own alarm
-    seen = Transcript.objects.filter(seen_at__gte=at - DAY, seen_at__lte=at - SETTLED)
-    waiting = TranscriptPart.objects.filter(state=PartState.WAITING, transcript__in=seen)[:1000].count()
+    transcripts = Transcript.objects.filter(seen_at__gte=at - DAY, seen_at__lte=at - SETTLED)
+    waiting = TranscriptPart.objects.filter(state=PartState.WAITING, transcript__in=transcripts)[:1000].count()
     records = TelemetryRecord.objects.filter(component="observe", at__gte=at - DAY)
     if waiting >= ENOUGH and not records.exists():
         last = TelemetryRecord.objects.filter(component="observe").order_by("-at").values_list("at", flat=True).first()
@@ -176,14 +176,14 @@ def _unreadable_parts() -> Iterator[Alarm]:
     """Parts of transcripts about which the observer's answer could not be read: nothing of them is remembered."""
     rows = TranscriptPart.objects.filter(state=PartState.UNREADABLE)
     given_up = Count("pk", filter=Q(stages__name=StageName.CALL, stages__state=StageState.FAILED))
-    found = rows.aggregate(number=Count("pk", distinct=True), given_up=given_up, since=Min("created_at"))
-    if number := found["number"]:
+    totals = rows.aggregate(number=Count("pk", distinct=True), given_up=given_up, since=Min("created_at"))
+    if number := totals["number"]:
         some = "One part of a transcript" if number == 1 else f"{number:,} parts of transcripts"
         text = f"{some} cannot be observed: the observer's answer could not be read."
-        again = f"{number - found['given_up']:,} will be tried again by itself, {found['given_up']:,} will not."
+        again = f"{number - totals['given_up']:,} will be tried again by itself, {totals['given_up']:,} will not."
         advice = f"{again} Observe again on the page of the transcript, or `manage.py observe FILE`, tries it now."
         where = f"{reverse('transcripts')}?state=unreadable"
-        yield Alarm("unreadable", text, advice, found["since"], False, where)
+        yield Alarm("unreadable", text, advice, totals["since"], False, where)
 
 
 def _backlog(at: datetime) -> Iterator[Alarm]:
@@ -194,11 +194,11 @@ def _backlog(at: datetime) -> Iterator[Alarm]:
     )
     if waiting["number"] < GROWING or waiting["since"] > at - LOOKED_BACK:
         return
-    done = TelemetryRecord.objects.filter(action="memory.parse.completed", at__gte=at - LOOKED_BACK).count()
-    if waiting["came"] > done:
+    completions = TelemetryRecord.objects.filter(action="memory.parse.completed", at__gte=at - LOOKED_BACK).count()
+    if waiting["came"] > completions:
         text = (
             f"The backlog of transcripts grows: {waiting['number']:,} parts wait, {waiting['came']:,} came and "
-            f"{done:,} were observed in the last {LOOKED_BACK // HOUR} hours."
+            f"{completions:,} were observed in the last {LOOKED_BACK // HOUR} hours."
         )
         advice = "`manage.py model status` says what holds the observer; `CLAUDEOPS_WORKERS` is how many tasks run."
         yield Alarm("backlog", text, advice, waiting["since"], False, f"{reverse('transcripts')}?state=waiting")
@@ -235,8 +235,8 @@ def _unreadable(at: datetime) -> Iterator[Alarm]:
     rows = ModelCall.objects.filter(
         asked_at__gte=at - DAY, outcome__in=(CallOutcome.ANSWERED, CallOutcome.UNREADABLE)
     ).order_by("-asked_at")
-    for role, outcome, asked in rows.values_list("role", "outcome", "asked_at")[:LATEST_CALLS]:
-        counted.setdefault(role, []).append(asked if outcome == CallOutcome.UNREADABLE else None)
+    for role, outcome, asked_at in rows.values_list("role", "outcome", "asked_at")[:LATEST_CALLS]:
+        counted.setdefault(role, []).append(asked_at if outcome == CallOutcome.UNREADABLE else None)
     for role, answers in sorted(counted.items()):
         bad = [one for one in answers if one is not None]
         if len(answers) >= CALLS and len(bad) > SHARE * len(answers):

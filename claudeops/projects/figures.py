@@ -103,15 +103,15 @@ def read(number: str | None, at: datetime) -> Projects:
     ordered = Project.objects.annotate(next_end=next_end_of(own)).order_by(F("next_end").asc(nulls_last=True), "slug")
     page = Paginator(ordered, SIZE).get_page(number)
     ids = [project.pk for project in page.object_list]
-    found = _counts(Project.objects.filter(pk__in=ids)).annotate(next_memory=next_of(own)).in_bulk()
-    ending = [one.next_memory for one in found.values() if one.next_memory]
+    by_id = _counts(Project.objects.filter(pk__in=ids)).annotate(next_memory=next_of(own)).in_bulk()
+    ending = [one.next_memory for one in by_id.values() if one.next_memory]
     memories = Memory.objects.only(*COLUMNS).in_bulk(ending)
     runs, costs = last_runs_of_projects(ids), cost_since(ids, at - COST)
     today = start_of_day(at)
     days = ends_in_parts(ids, today, DAY, WEEKS * 7)
     rows = []
     for pk in ids:
-        project: Any = found[pk]
+        project: Any = by_id[pk]
         rows.append(
             Row(
                 project,
@@ -212,13 +212,13 @@ def _ending(ending: Counter[int], today: datetime, address: str, at: datetime) -
 
 def _using(parts: Sequence[Counter[str]], edges: Sequence[datetime], project: Project, at: datetime) -> list[Part]:
     sessions = reverse("sessions")
-    found = []
+    chart_parts = []
     for numbers, (since, until) in zip(parts, pairwise(edges), strict=True):
         words = f"{local_time.day(since, at)} to {local_time.day(until - DAY, at)}"
         span = f"{local_time.iso(since)}..{local_time.iso(until)}".replace("+", "%2B")
         url = f"{sessions}?project={project.slug}&ended={span}"
-        found.append(Part(local_time.day(since, at), words, url, numbers))
-    return found
+        chart_parts.append(Part(local_time.day(since, at), words, url, numbers))
+    return chart_parts
 
 
 def _never_used(project: Project) -> int:

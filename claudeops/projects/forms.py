@@ -67,13 +67,13 @@ class ProjectForm(forms.ModelForm):
     def settings(self) -> dict[str, Any]:
         """Return the arguments of the verbs, for a valid form."""
         lifetimes = {name: self.cleaned_data[f"expire_{name}"] for name in PROJECT.categories}
-        given = {name: self.cleaned_data[name] for name in self.Meta.fields}
-        return {**given, "default_expiry": {name: days for name, days in lifetimes.items() if days != ""}}
+        fields = {name: self.cleaned_data[name] for name in self.Meta.fields}
+        return {**fields, "default_expiry": {name: days for name, days in lifetimes.items() if days != ""}}
 
     def refuse(self, error: InvalidProject) -> None:
         """Show what the verb refused."""
-        for name, said in error.fields.items():
-            self.add_error(name if name in self.fields else None, said)
+        for name, message in error.fields.items():
+            self.add_error(name if name in self.fields else None, message)
 
 
 class SettingsForm(ProjectForm):
@@ -112,12 +112,12 @@ class SettingsForm(ProjectForm):
         self.order_fields([*others, *of_files, "takes_phrases", "files_sections"])
 
     def settings(self) -> dict[str, Any]:
-        given = super().settings()
+        fields = super().settings()
         for name in ("files_folder", "files_pattern"):
-            given[name] = given[name] or getattr(Project(), name)
+            fields[name] = fields[name] or getattr(Project(), name)
         limits = {name: self.cleaned_data[f"limit_{name}"] for name in FILE_LIMITS}
-        given["files_sections"] = given["files_sections"] or {}
-        return {**given, "files_limits": {name: value for name, value in limits.items() if value is not None}}
+        fields["files_sections"] = fields["files_sections"] or {}
+        return {**fields, "files_limits": {name: value for name, value in limits.items() if value is not None}}
 
 
 class NewForm(ProjectForm):

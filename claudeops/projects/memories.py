@@ -50,9 +50,9 @@ class Drawn:
 def draw_uses(memories: Sequence[Memory], at: datetime) -> None:
     """Give each memory its uses (`drawn`), None when it was never used. Two queries for all."""
     edges = week_edges(at, USED_WEEKS)
-    found = uses_of([memory.pk for memory in memories], edges)
+    by_id = uses_of([memory.pk for memory in memories], edges)
     for memory in memories:
-        uses = found.get(memory.pk)
+        uses = by_id.get(memory.pk)
         memory.drawn = uses and Drawn(uses, _line(uses, edges))  # type: ignore[attr-defined]
 
 
@@ -61,8 +61,8 @@ def _line(uses: Uses, edges: Sequence[datetime]) -> Sparkline | None:
     if not most:
         return None
     points = [(since, number / most) for since, number in zip(edges, uses.parts, strict=False)]
-    said = f"Uses by week, in {len(uses.parts)} weeks: {', '.join(map(str, uses.parts))}"
-    return sparkline(points, edges[0], edges[-1] - WEEK, said=said)
+    summary = f"Uses by week, in {len(uses.parts)} weeks: {', '.join(map(str, uses.parts))}"
+    return sparkline(points, edges[0], edges[-1] - WEEK, said=summary)
 
 
 class ProjectMemories(MemoryList, has_address=False):

@@ -55,8 +55,8 @@ def projects(request: HttpRequest) -> HttpResponse:
 
 
 def _projects(request: HttpRequest, form: NewForm, *, status: int = 200) -> HttpResponse:
-    found = figures.read(request.GET.get("page"), timezone.now())
-    context = {"projects": found, "form": form, "weeks": figures.WEEKS}
+    listing = figures.read(request.GET.get("page"), timezone.now())
+    context = {"projects": listing, "form": form, "weeks": figures.WEEKS}
     return render(request, "projects/list.html", context, status=status)
 
 
@@ -65,34 +65,34 @@ def _add_project(request: HttpRequest) -> HttpResponse:
     form = NewForm(request.POST)
     if form.is_valid():
         try:
-            made = add_project(**form.settings())
+            instance = add_project(**form.settings())
         except InvalidProject as error:
             form.refuse(error)
         else:
-            return moved(request, reverse("project", args=[made.slug]), f"Project {made.slug} is added.")
+            return moved(request, reverse("project", args=[instance.slug]), f"Project {instance.slug} is added.")
     return _projects(request, form, status=422)
 
 
 @page(SEES)
 def project(request: HttpRequest, slug: str) -> HttpResponseBase:
-    found = get_object_or_404(Project, slug=slug)
-    page = ProjectMemories.of(request, project=found)
+    instance = get_object_or_404(Project, slug=slug)
+    page = ProjectMemories.of(request, project=instance)
     if page.is_export:
         return page.exported()
-    return page.redirected() or _project(request, found, AddForm())
+    return page.redirected() or _project(request, instance, AddForm())
 
 
-def _project(request: HttpRequest, found: Project, form: AddForm, *, status: int = 200) -> HttpResponse:
-    shown = figures.counted(found.pk)
+def _project(request: HttpRequest, instance: Project, form: AddForm, *, status: int = 200) -> HttpResponse:
+    shown = figures.counted(instance.pk)
     tabs = _tabs(request, shown)
     context: dict[str, Any] = {"project": shown, "tabs": tabs, "form": form}
     if tabs.shown == "memories":
-        context |= ProjectMemories.of(request, project=found).context()
-        context["charts"] = figures.of_project(found, timezone.now(), shown.memory_count)
+        context |= ProjectMemories.of(request, project=instance).context()
+        context["charts"] = figures.of_project(instance, timezone.now(), shown.memory_count)
     else:
-        context |= TABS[tabs.shown](found)
+        context |= TABS[tabs.shown](instance)
         if tabs.shown == "files" and request.GET.get("shared"):
-            context["shared"] = shared_of(found)[:RECENT]
+            context["shared"] = shared_of(instance)[:RECENT]
     return render(request, "projects/project.html", context, status=status)
 
 
@@ -108,16 +108,16 @@ def _tabs(request: HttpRequest, shown: Any) -> Tabs:
     return tabs_of(tabs, request.GET.get("tab", ""), "memories")
 
 
-def _sessions_of(found: Project) -> dict[str, Any]:
-    rows = Session.objects.filter(project=found).select_related("agent").order_by("-queued_at", "-id")
+def _sessions_of(instance: Project) -> dict[str, Any]:
+    rows = Session.objects.filter(project=instance).select_related("agent").order_by("-queued_at", "-id")
     shown = rows.only(
         "agent__slug", "status", "summary", "status_reason", "hold_reason", "cost_usd", "queued_at", "duration_ms"
     )
     return {"sessions": shown[:RECENT]}
 
 
-def _agents_of(found: Project) -> dict[str, Any]:
-    agents = list(Agent.objects.filter(project=found).defer("prompt_template").order_by("slug")[:RECENT])
+def _agents_of(instance: Project) -> dict[str, Any]:
+    agents = list(Agent.objects.filter(project=instance).defer("prompt_template").order_by("slug")[:RECENT])
     runs = last_runs([agent.pk for agent in agents])
     return {
         "agents": [
@@ -126,18 +126,18 @@ def _agents_of(found: Project) -> dict[str, Any]:
     }
 
 
-def _files_of(found: Project) -> dict[str, Any]:
-    return {"files": files_of(found, timezone.now())}
+def _files_of(instance: Project) -> dict[str, Any]:
+    return {"files": files_of(instance, timezone.now())}
 
 
-def _events_of(found: Project) -> dict[str, Any]:
-    rows = _events(found).select_related("session__agent").order_by("-created_at", "-id")
+def _events_of(instance: Project) -> dict[str, Any]:
+    rows = _events(instance).select_related("session__agent").order_by("-created_at", "-id")
     return {"events": rows.only("level", "service", "message", "created_at", "session__agent__slug")[:RECENT]}
 
 
-def _events(found: Project) -> Any:
+def _events(instance: Project) -> Any:
     """Return the events of the project's last sessions: a search through all events for one project has no index."""
-    last = Session.objects.filter(project=found).order_by("-queued_at", "-id").values_list("pk", flat=True)
+    last = Session.objects.filter(project=instance).order_by("-queued_at", "-id").values_list("pk", flat=True)
     return Event.objects.filter(session__in=list(last[:EVENTS_OF]))
 
 
@@ -152,16 +152,16 @@ TABS: Mapping[str, Callable[[Project], dict[str, Any]]] = {
 @page((*SEES, "memories.change_project"), "POST")
 def settings(request: HttpRequest, slug: str) -> HttpResponse:
     """Show the settings of a project, or store them."""
-    found = get_object_or_404(Project, slug=slug)
-    form = SettingsForm(request.POST if request.method == "POST" else None, instance=found)
+    instance = get_object_or_404(Project, slug=slug)
+    form = SettingsForm(request.POST if request.method == "POST" else None, instance=instance)
     if form.is_valid():
         try:
             changed = set_project(get_object_or_404(Project, slug=slug), **form.settings())
         except InvalidProject as error:
             form.refuse(error)
         else:
-            said = f"The settings of {slug} are saved." if changed else "Nothing was changed."
-            return moved(request, reverse("project", args=[slug]), said)
+            message = f"The settings of {slug} are saved." if changed else "Nothing was changed."
+            return moved(request, reverse("project", args=[slug]), message)
     status = 422 if form.errors else 200
     return render(request, "projects/settings.html", {"slug": slug, "form": form}, status=status)
 
@@ -169,24 +169,28 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
 @action((*SEES, "memories.add_memory"))
 def add(request: HttpRequest, slug: str) -> HttpResponse:
     """Add a memory to the project."""
-    found = get_object_or_404(Project, slug=slug)
+    instance = get_object_or_404(Project, slug=slug)
     form = AddForm(request.POST)
     if not form.is_valid():
-        return _project(request, found, form, status=422)
-    given = form.cleaned_data
-    statement = store.Statement(given["category"], given["observation"], None, PROJECT.slug, tags=tuple(given["tags"]))
-    said = store.Provenance(Source.HUMAN, actor(request), project_id=found.pk, channel="human")
-    further = {name: given[name] for name in ("relevance_score", "expires_at") if given[name] is not None}
+        return _project(request, instance, form, status=422)
+    cleaned = form.cleaned_data
+    statement = store.Statement(
+        cleaned["category"], cleaned["observation"], None, PROJECT.slug, tags=tuple(cleaned["tags"])
+    )
+    provenance = store.Provenance(Source.HUMAN, actor(request), project_id=instance.pk, channel="human")
+    further = {name: cleaned[name] for name in ("relevance_score", "expires_at") if cleaned[name] is not None}
     try:
         with transaction.atomic():
-            made = store.remember(statement, said)
-            if further and made.memory_id is not None:
-                verbs.edit(made.memory_id, by=actor(request), provenance=Provenance.typed_by(actor(request)), **further)
+            result = store.remember(statement, provenance)
+            if further and result.memory_id is not None:
+                verbs.edit(
+                    result.memory_id, by=actor(request), provenance=Provenance.typed_by(actor(request)), **further
+                )
     except MemoriesError as error:
         form.add_error("observation", in_words(error))
-        return _project(request, found, form, status=422)
+        return _project(request, instance, form, status=422)
     note = masked_note(request.POST.get("observation", ""))
-    return moved(request, reverse("project", args=[slug]), f"Memory {made.memory_id} is added.{note}")
+    return moved(request, reverse("project", args=[slug]), f"Memory {result.memory_id} is added.{note}")
 
 
 VERBS: Mapping[str, tuple[Callable[..., MemoryChange | None], str]] = {
@@ -204,31 +208,31 @@ def act(request: HttpRequest, slug: str, pk: int, verb: str) -> HttpResponse:
 
     `end` is the end of the memory that the form showed: sent twice, a form renews once.
     """
-    found = get_object_or_404(Project, slug=slug)
-    memory = get_object_or_404(Memory, pk=pk, project=found)
+    instance = get_object_or_404(Project, slug=slug)
+    memory = get_object_or_404(Memory, pk=pk, project=instance)
     if verb not in VERBS:
         return HttpResponse(status=HTTPStatus.NOT_FOUND)
-    run, done = VERBS[verb]
+    run, effect = VERBS[verb]
     if verb == "renew":
         form = EndForm(request.POST)
         if not form.is_valid():
-            said = "The end of the memory could not be read. Nothing was changed."
-            return moved(request, reverse("project", args=[slug]), said, level=messages.ERROR)
+            message = "The end of the memory could not be read. Nothing was changed."
+            return moved(request, reverse("project", args=[slug]), message, level=messages.ERROR)
         run = partial(run, end=form.cleaned_data["end"])
     try:
         change = run(pk, by=actor(request))
     except MemoriesError as error:
         return moved(request, reverse("project", args=[slug]), in_words(error), level=messages.ERROR)
-    said = f"Memory {pk} {done}." if change else f"Memory {pk} has nothing to change."
+    message = f"Memory {pk} {effect}." if change else f"Memory {pk} has nothing to change."
     undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     if not by_htmx(request):
-        return moved(request, _back(request, slug), said, undo=undo)
+        return moved(request, _back(request, slug), message, undo=undo)
     memory.refresh_from_db()
     draw_uses([memory], timezone.now())
-    page = ProjectMemories.of(request, project=found)
-    context = {"row": memory, "project": found, "row_drawn_at": timezone.now(), **page.extra()}
+    page = ProjectMemories.of(request, project=instance)
+    context = {"row": memory, "project": instance, "row_drawn_at": timezone.now(), **page.extra()}
     context["shown"] = dict.fromkeys(page.shown, True)
-    return fragment(request, "projects/_memory_row.html", context, said=said, undo=undo)
+    return fragment(request, "projects/_memory_row.html", context, said=message, undo=undo)
 
 
 def _back(request: HttpRequest, slug: str) -> str:

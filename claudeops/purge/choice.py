@@ -57,10 +57,10 @@ class Choice:
 
     def without_text(self) -> dict[str, Any]:
         """Return what was given, with the SHA-256 of the query in its place."""
-        given = {name: value for name, value in asdict(self).items() if value not in ("", (), None, False)}
+        fields = {name: value for name, value in asdict(self).items() if value not in ("", (), None, False)}
         if self.query:
-            given["query"] = f"sha256:{hashlib.sha256(fold(self.query).encode()).hexdigest()}"
-        return given
+            fields["query"] = f"sha256:{hashlib.sha256(fold(self.query).encode()).hexdigest()}"
+        return fields
 
 
 @dataclass(slots=True)
@@ -96,25 +96,25 @@ def choose(choice: Choice) -> Chosen:
         )
     if choice.session is not None and not Session.objects.filter(pk=choice.session).exists():
         raise PurgeError("session_not_found", f"There is no session {choice.session}.")
-    found = Chosen(memories=_memories(choice, query), query=query, person=choice.person, short=choice.short)
+    selection = Chosen(memories=_memories(choice, query), query=query, person=choice.person, short=choice.short)
     if choice.session is not None:
-        found.sessions = [choice.session]
-    found.proposals = _proposals_of(found.memories)
-    found.segments = sorted(set(_in(Fact.objects.all(), "memory", found.memories, "segment_id")))
-    found.texts = sorted({text for text in (query, *_texts(found)) if text and fold(text)})
-    times = list(_in(Memory.objects.all(), "pk", found.memories, "created_at"))
-    times += Session.objects.filter(pk__in=found.sessions).values_list("queued_at", flat=True)
-    found.since = min(times).isoformat() if times else ""
-    return found
+        selection.sessions = [choice.session]
+    selection.proposals = _proposals_of(selection.memories)
+    selection.segments = sorted(set(_in(Fact.objects.all(), "memory", selection.memories, "segment_id")))
+    selection.texts = sorted({text for text in (query, *_texts(selection)) if text and fold(text)})
+    times = list(_in(Memory.objects.all(), "pk", selection.memories, "created_at"))
+    times += Session.objects.filter(pk__in=selection.sessions).values_list("queued_at", flat=True)
+    selection.since = min(times).isoformat() if times else ""
+    return selection
 
 
 def _memories(choice: Choice, query: str) -> list[int]:
     rows: QuerySet[Memory] = Memory.objects.order_by("pk")
     if choice.ids:
-        found = sorted(_in(rows, "pk", choice.ids, "pk"))
-        if missing := sorted(set(choice.ids) - set(found)):
+        ids = sorted(_in(rows, "pk", choice.ids, "pk"))
+        if missing := sorted(set(choice.ids) - set(ids)):
             raise PurgeError("memory_not_found", f"There is no memory {missing[0]}.")
-        return found
+        return ids
     if choice.service:
         rows = rows.filter(service=None if choice.service == GENERAL else choice.service)
     if choice.project:
@@ -146,9 +146,9 @@ def _proposals_of(memories: Collection[int]) -> list[int]:
     return sorted(touched - others)
 
 
-def _texts(found: Chosen) -> Iterator[str]:
+def _texts(selection: Chosen) -> Iterator[str]:
     """Yield each text that states what is to be forgotten."""
-    ids = found.memories
+    ids = selection.memories
     for before, after, evidence in _in(MemoryChange.objects.all(), "memory", ids, "before", "after", "evidence"):
         for data, name in ((before, "observation"), (after, "observation"), (evidence, "text")):
             if isinstance(data, dict) and isinstance(data.get(name), str):
@@ -162,20 +162,20 @@ def _texts(found: Chosen) -> Iterator[str]:
         (Disagreement, "older", ids, "older_text"),
         (Disagreement, "newer", ids, "newer_text"),
         (ProposalEvidence, "memory", ids, "text"),
-        (Segment, "pk", found.segments, "narrative"),
-        (Proposal, "pk", found.proposals, "text"),
-        (Proposal, "pk", found.proposals, "proposed_text"),
-        (Event, "session", found.sessions, "message"),
-        (GateDecision, "session", found.sessions, "text"),
-        (Segment, "transcript__session", found.sessions, "narrative"),
-        (Fact, "segment__transcript__session", found.sessions, "text"),
-        (Session, "pk", found.sessions, "response"),
-        (Session, "pk", found.sessions, "summary"),
+        (Segment, "pk", selection.segments, "narrative"),
+        (Proposal, "pk", selection.proposals, "text"),
+        (Proposal, "pk", selection.proposals, "proposed_text"),
+        (Event, "session", selection.sessions, "message"),
+        (GateDecision, "session", selection.sessions, "text"),
+        (Segment, "transcript__session", selection.sessions, "narrative"),
+        (Fact, "segment__transcript__session", selection.sessions, "text"),
+        (Session, "pk", selection.sessions, "response"),
+        (Session, "pk", selection.sessions, "summary"),
     ):
         yield from _in(model._base_manager.all(), link, keys, column)
-    if found.person:
-        yield from Session.objects.filter(requested_by=found.person).values_list("task", flat=True)
-        changes = MemoryChange.objects.filter(actor=found.person).exclude(kind=Change.DELETED)
+    if selection.person:
+        yield from Session.objects.filter(requested_by=selection.person).values_list("task", flat=True)
+        changes = MemoryChange.objects.filter(actor=selection.person).exclude(kind=Change.DELETED)
         yield from (
             after["observation"] for after in changes.values_list("after", flat=True) if after.get("observation")
         )

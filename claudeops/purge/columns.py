@@ -53,8 +53,8 @@ def scrub(needles: Needles, *, write: bool, note: Note, without: Sequence[QueryS
     def count(model: type[Model], found: Counter[tuple[AnyField, str]]) -> None:
         counts: Counter[str] = Counter()
         for (field, _), number in found.items():
-            kept = "" if model in ONLY_TEXT or can_be_masked(model, field) else "kept "
-            counts[f"{kept}{model._meta.db_table}.{field.column}"] += number
+            prefix = "" if model in ONLY_TEXT or can_be_masked(model, field) else "kept "
+            counts[f"{prefix}{model._meta.db_table}.{field.column}"] += number
         note(counts)
 
     if not needles:

@@ -57,25 +57,25 @@ class Place:
 
 def places_of(counts: Mapping[str, int]) -> list[Place]:
     """Return the places of a plan or a receipt, as people call them."""
-    known = {name: (words, page) for words, page, names in PLACES for name in names.split()}
+    by_name = {name: (words, page) for words, page, names in PLACES for name in names.split()}
     tables = {model._meta.db_table: str(model._meta.verbose_name_plural).capitalize() for model in apps.get_models()}
-    found: dict[str, Place] = {}
+    places: dict[str, Place] = {}
     for name, number in counts.items():
         start = f"{name.partition('/')[0]}/" if "/" in name else re.split(r"[. ]", name)[0]
-        words, page = known.get(start) or (tables.get(start, f"File {name}"), "")
-        place = found.setdefault(words, Place(words, page))
+        words, page = by_name.get(start) or (tables.get(start, f"File {name}"), "")
+        place = places.setdefault(words, Place(words, page))
         place.number += number
         place.names.append(name)
-    return list(found.values())
+    return list(places.values())
 
 
 def texts_of(chosen: Chosen) -> tuple[list[tuple[str, int | None]], int]:
     """Return the first texts that would go, each with the memory that says it, and how many more there are."""
     rows = Memory.objects.filter(pk__in=chosen.memories[:MOST_TEXTS]).order_by("pk")
-    said = dict(rows.values_list("observation", "pk"))
-    others = [text for text in chosen.texts if text not in said]
-    found = [*said.items(), *((text, None) for text in others)][:MOST_TEXTS]
-    return found, max(0, len(set(chosen.texts)) - len(found))
+    by_text = dict(rows.values_list("observation", "pk"))
+    others = [text for text in chosen.texts if text not in by_text]
+    texts = [*by_text.items(), *((text, None) for text in others)][:MOST_TEXTS]
+    return texts, max(0, len(set(chosen.texts)) - len(texts))
 
 
 def plan_text(plan: Mapping[str, Any], chosen: Chosen) -> str:
@@ -112,13 +112,13 @@ def notes(facts: Mapping[str, Any]) -> list[str]:
     """Return what a person must know beside what is removed, by a plan or a receipt, a sentence each."""
     sentences = {"outside": OUTSIDE, "elsewhere": ELSEWHERE, "copies": COPIES, "kept": KEPT}
     named = {sentence: ", ".join(facts.get(name) or ()) for name, sentence in sentences.items()}
-    found = [sentence.format(names=names) for sentence, names in named.items() if names]
+    lines = [sentence.format(names=names) for sentence, names in named.items() if names]
     if count := facts.get("too_short", 0):
         texts, verb = ("text has", "is") if count == 1 else ("texts have", "are")
-        found.append(SHORT.format(n=count, texts=texts, are=verb))
-    return found + [f"A memory file could not be changed: {one}" for one in facts.get("files_left", ())]
+        lines.append(SHORT.format(n=count, texts=texts, are=verb))
+    return lines + [f"A memory file could not be changed: {one}" for one in facts.get("files_left", ())]
 
 
 def _table(places: Mapping[str, int]) -> str:
-    found = [[one.words, f"{one.number:,}", ", ".join(one.names)] for one in places_of(places)]
-    return table(["place", "number", "columns and files"], found) if found else "  nothing"
+    rows = [[one.words, f"{one.number:,}", ", ".join(one.names)] for one in places_of(places)]
+    return table(["place", "number", "columns and files"], rows) if rows else "  nothing"

@@ -51,9 +51,9 @@ def scrub(
     `first` is the file that an interrupted run was at: it was counted. Files of running sessions are left, because
     their processes still write.
     """
-    found, running, top = Files(), running_folders(), data_folder()
+    report, running, top = Files(), running_folders(), data_folder()
     if not needles:
-        return found
+        return report
     if first and (top / first).is_file():
         _mark(top / first, needles)
     apart = (*LEFT_OUT, *(path.name for path in top.iterdir() if path.name.startswith(ASIDE)))
@@ -64,15 +64,15 @@ def scrub(
             if not count:
                 continue
             if any(path.is_relative_to(folder) for folder in running):
-                found.left[name] = "its session still runs"
+                report.left[name] = "its session still runs"
                 continue
-            found.counts[kind_of(path)] += count
+            report.counts[kind_of(path)] += count
             if write:
                 before(name, Counter({kind_of(path): count}))
                 _mark(path, needles)
         except OSError as error:
-            found.left[name] = error.strerror or str(error)
-    return found
+            report.left[name] = error.strerror or str(error)
+    return report
 
 
 def masked(path: Path, needles: Needles, *, write: bool) -> int:
@@ -101,9 +101,9 @@ def _mark(path: Path, needles: Needles) -> None:
 def copies(since: str) -> list[Path]:
     """Return the backups made since a time (ISO, UTC; "": all), and the folders that a restore set aside."""
     first = f"{datetime.fromisoformat(since):{STAMP}}" if since else ""
-    made = [path for path in complete(backups_folder()) if path.name >= first]
+    backups = [path for path in complete(backups_folder()) if path.name >= first]
     aside = [path for path in data_folder().iterdir() if path.is_dir() and path.name.startswith(ASIDE)]
-    return [*made, *sorted(aside)]
+    return [*backups, *sorted(aside)]
 
 
 def outside(transcripts: Iterable[str], cli_sessions: Iterable[str], needles: Needles) -> list[str]:
@@ -115,10 +115,10 @@ def outside(transcripts: Iterable[str], cli_sessions: Iterable[str], needles: Ne
     paths = {Path(path) for path in transcripts}
     for name in cli_sessions:
         paths.update(projects.glob(f"*/{glob.escape(name)}.jsonl"))
-    found = []
+    hits = []
     for path in sorted(paths):
         with suppress(OSError):
             is_ours = path.resolve().is_relative_to(data_folder().resolve())
             if not is_ours and is_text(path) and masked(path, needles, write=False):
-                found.append(str(path))
-    return found
+                hits.append(str(path))
+    return hits

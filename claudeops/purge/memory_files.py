@@ -40,18 +40,18 @@ class Files:
 
 def remove_lines(needles: Needles, *, write: bool) -> Files:
     """Remove the lines of agents' files that state a text; without `write` only count."""
-    found = Files()
+    report = Files()
     for file in AgentFile.objects.select_related("project").order_by("pk") if needles else ():
         if not file.project.path:
             continue
         name = storage.relative_path(file.project, file.agent)
         try:
             with storage.lock_of(file.project_id, file.agent):
-                found.count += _without_lines(file, needles, write=write)
+                report.count += _without_lines(file, needles, write=write)
         except Unusable as error:
             if needles.are_in(file.text):  # a file that never was, or is of another host, is no news
-                found.left[f"{file.project.slug}: {name}"] = str(error)
-    return found
+                report.left[f"{file.project.slug}: {name}"] = str(error)
+    return report
 
 
 def _without_lines(file: AgentFile, needles: Needles, *, write: bool) -> int:
@@ -84,28 +84,28 @@ def without(text: str, needles: Needles) -> tuple[str, int]:
         for line in range(entry.line, entry.end)
     }
     entries = sum(entry.line in gone for entry in parsed.entries)
-    kept = document.Document(tuple(pair for line, pair in enumerate(parsed.lines) if line not in gone))
-    marked, more = needles.removed(document.render(kept))
+    remainder = document.Document(tuple(pair for line, pair in enumerate(parsed.lines) if line not in gone))
+    marked, more = needles.removed(document.render(remainder))
     return marked, entries + more
 
 
 def remove(needles: Needles, *, by: str, write: bool) -> Files:
     """Commit each file of this host without the texts, in the name of `by`; without `write` only count."""
-    found = Files()
+    report = Files()
     for row in MemoryFile.objects.select_related("project").order_by("pk") if needles else ():
         name = f"{row} on {row.host}"
         try:
             if write:
                 row = files.read(row)
             text, count = without(row.text, needles)
-            found.count += count
+            report.count += count
             if count and write:
                 files.edit(row, text, by=by, seen=row.sha256)
             if row.host == settings.CLAUDEOPS_HOST and (command := _rewriting(row, needles)):
-                found.history.append(command)
+                report.history.append(command)
         except MemoriesError as error:
-            found.left[name] = f"{error} {error.fix}".strip()
-    return found
+            report.left[name] = f"{error} {error.fix}".strip()
+    return report
 
 
 def _rewriting(row: MemoryFile, needles: Needles) -> str:

@@ -68,19 +68,19 @@ class Needle:
         """Yield where it stands. With `cut_at` a text of that length was cut at its end."""
         whole, head, rest = self.patterns
         starts = set()
-        for found in whole.finditer(text):
-            starts.add(found.start())
-            yield found.span()
-        for found in head.finditer(text) if len(self.text) > HEAD else ():
-            if found.start() in starts:
+        for match in whole.finditer(text):
+            starts.add(match.start())
+            yield match.span()
+        for match in head.finditer(text) if len(self.text) > HEAD else ():
+            if match.start() in starts:
                 continue
-            at = found.end()
+            at = match.end()
             for unit in rest:
                 if (more := unit.match(text, at)) is None:
                     break
                 at = more.end()
             if CUT.match(text, at) or (cut_at is not None and at == len(text) >= cut_at):
-                yield found.start(), at
+                yield match.start(), at
 
 
 class Needles:
@@ -102,8 +102,8 @@ class Needles:
     @property
     def searched_by_words(self) -> list[list[str]] | None:
         """For a database: the words that a row must have, for each text; None when it must read all rows."""
-        found = [needle.words for needle in self.all]
-        return found if len(found) <= FEW and all(found) else None
+        word_lists = [needle.words for needle in self.all]
+        return word_lists if len(word_lists) <= FEW and all(word_lists) else None
 
     @cached_property
     def _by_word(self) -> dict[str, list[Needle]]:
@@ -113,11 +113,11 @@ class Needles:
         return by_word
 
     def _possible(self, lower: str) -> list[Needle]:
-        found = self.all
-        if len(found) > FEW:
+        needles = self.all
+        if len(needles) > FEW:
             named = self._by_word.keys() & {"", *TOKENS.findall(lower)}
-            found = [needle for word in named for needle in self._by_word[word]]
-        return [needle for needle in found if all(word in lower for word in needle.words)]
+            needles = [needle for word in named for needle in self._by_word[word]]
+        return [needle for needle in needles if all(word in lower for word in needle.words)]
 
     def may_be_in(self, lines: bytes) -> bool:
         """Whether it is worth a look at each of the lines; False is certain."""
@@ -176,10 +176,10 @@ class Needles:
         if still is not None and not self.are_in(still):
             return new, len(spans)
         body = line.rstrip(b"\r\n")
-        written = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        if len(written) > len(body):  # no JSON of ours is longer than theirs, but for a replaced surrogate
-            written = b"{}"
-        return written.ljust(len(body)) + line[len(body) :], count
+        replacement = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        if len(replacement) > len(body):  # no JSON of ours is longer than theirs, but for a replaced surrogate
+            replacement = b"{}"
+        return replacement.ljust(len(body)) + line[len(body) :], count
 
 
 def filled(length: int) -> bytes:

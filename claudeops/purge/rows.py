@@ -106,10 +106,10 @@ def _of_person(name: str) -> Iterator[Rows]:
 
 def counts(chosen: Chosen) -> Counter[str]:
     """Count what `remove` would."""
-    found: Counter[str] = Counter()
+    totals: Counter[str] = Counter()
     for name, rows, _ in rows_of(chosen):
-        found[name] += rows.count() if name else 0
-    return +found
+        totals[name] += rows.count() if name else 0
+    return +totals
 
 
 def deleted(chosen: Chosen) -> list[QuerySet[Any]]:

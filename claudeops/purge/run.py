@@ -43,12 +43,12 @@ def plan(choice: Choice) -> dict[str, Any]:
     """
     chosen = choose(choice)
     needles = chosen.needles()
-    found = rows.counts(chosen) | columns.held(needles, rows.deleted(chosen))
-    found |= files.scrub(needles, write=False).counts
-    found["agent files, lines"] = memory_files.remove_lines(needles, write=False).count
-    found["MEMORY.md, entries"] = memory_files.remove(needles, by="", write=False).count
-    places, kept = _apart(+found)
-    return {**_about(chosen), "places": places, "kept": kept, "examples": needles.examples}
+    totals = rows.counts(chosen) | columns.held(needles, rows.deleted(chosen))
+    totals |= files.scrub(needles, write=False).counts
+    totals["agent files, lines"] = memory_files.remove_lines(needles, write=False).count
+    totals["MEMORY.md, entries"] = memory_files.remove(needles, by="", write=False).count
+    places, remains = _apart(+totals)
+    return {**_about(chosen), "places": places, "kept": remains, "examples": needles.examples}
 
 
 def _about(chosen: Chosen) -> dict[str, Any]:
@@ -80,8 +80,8 @@ def _about(chosen: Chosen) -> dict[str, Any]:
 
 def _apart(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """Return (what is removed, what is kept because it is a name)."""
-    kept = {name.removeprefix("kept "): count for name, count in sorted(counts.items()) if name.startswith("kept ")}
-    return {name: count for name, count in sorted(counts.items()) if not name.startswith("kept ")}, kept
+    remains = {name.removeprefix("kept "): count for name, count in sorted(counts.items()) if name.startswith("kept ")}
+    return {name: count for name, count in sorted(counts.items()) if not name.startswith("kept ")}, remains
 
 
 def ask(choice: Choice, *, by: str, at: datetime | None = None) -> Purge:
@@ -107,13 +107,13 @@ def count(pk: int) -> None:
     if purge is None or "plan" in purge.receipt:
         return
     try:
-        made = plan(choice_of(purge))
+        preview = plan(choice_of(purge))
     except PurgeError as error:
         Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(problem=f"{error} {error.fix}".strip()[:500])
         return
-    examples = made.pop("examples")
+    examples = preview.pop("examples")
     work = purge.work | ({"examples": examples} if examples else {})
-    Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(receipt={"plan": made}, work=work)
+    Purge.objects.filter(pk=pk, state=PurgeState.PLANNED).update(receipt={"plan": preview}, work=work)
 
 
 def begin(choice: Choice, *, by: str, backups: bool = False, force: bool = False, at: datetime | None = None) -> Purge:
@@ -251,18 +251,18 @@ class _Run:
         self.tell(removed=dict(removed), file=file)
 
     def agent_files(self) -> None:
-        made = memory_files.remove_lines(self.needles, write=True)
-        self.note(Counter({"agent files, lines": made.count}))
-        self.tell(files_left=[f"{name}: {why}" for name, why in made.left.items()])
+        report = memory_files.remove_lines(self.needles, write=True)
+        self.note(Counter({"agent files, lines": report.count}))
+        self.tell(files_left=[f"{name}: {why}" for name, why in report.left.items()])
 
     def rows(self) -> None:
         rows.remove(self.chosen, self.note)
 
     def memory_files(self) -> None:
-        made = memory_files.remove(self.needles, by=self.purge.by, write=True)
-        self.note(Counter({"MEMORY.md, entries": made.count}))
-        left = [f"{name}: {why}" for name, why in made.left.items()]
-        self.tell(history=made.history, files_left=[*self.purge.receipt["files_left"], *left])
+        report = memory_files.remove(self.needles, by=self.purge.by, write=True)
+        self.note(Counter({"MEMORY.md, entries": report.count}))
+        failures = [f"{name}: {why}" for name, why in report.left.items()]
+        self.tell(history=report.history, files_left=[*self.purge.receipt["files_left"], *failures])
 
     def columns(self) -> None:
         columns.scrub(self.needles, write=True, note=self.note)
@@ -273,22 +273,22 @@ class _Run:
 
     def copies(self) -> None:
         """Remove the backups, or name them in the receipt."""
-        found = files.copies(self.chosen.since)
+        paths = files.copies(self.chosen.since)
         if self.purge.receipt["backups"]:
-            for path in found:
+            for path in paths:
                 shutil.rmtree(path)
                 self.note(Counter({"backups": 1}))
-            found = []
-        self.tell(copies=[str(path) for path in found])
+            paths = []
+        self.tell(copies=[str(path) for path in paths])
 
     def check(self) -> None:
         """Search everything once more. Raises PurgeError when a text is left."""
-        found, kept = _apart(columns.held(self.needles))
+        hits, remains = _apart(columns.held(self.needles))
         in_files = files.scrub(self.needles, write=False)
-        self.tell(kept=kept)
-        left = [*found, *in_files.counts, *(f"{name} ({why})" for name, why in in_files.left.items())]
-        if left:
-            named = ", ".join(left[:NAMED])
+        self.tell(kept=remains)
+        leftovers = [*hits, *in_files.counts, *(f"{name} ({why})" for name, why in in_files.left.items())]
+        if leftovers:
+            named = ", ".join(leftovers[:NAMED])
             raise PurgeError(
                 "left", f"Texts are left, or were written again: {named}.", "Go on: memory purge --resume."
             )

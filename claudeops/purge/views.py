@@ -64,8 +64,8 @@ class ChoiceForm(forms.Form):
                 field.widget.attrs["class"] = "field"
 
     def choice(self) -> Choice:
-        given = {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}
-        return Choice(**given)
+        fields = {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}
+        return Choice(**fields)
 
 
 class ConfirmForm(forms.Form):
@@ -117,9 +117,9 @@ def _chosen(request: HttpRequest, form: ChoiceForm, selection: Selection) -> Cho
 @page(PERMISSION, "POST")
 def purge(request: HttpRequest, pk: int) -> HttpResponse:
     """Show what would be removed, or the receipt; POST with the number of memories carries it out."""
-    found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
+    instance = get_object_or_404(Purge.objects.defer("work"), pk=pk)
     is_asked = request.method == "POST"
-    form = ConfirmForm(found, request.POST if is_asked else None)
+    form = ConfirmForm(instance, request.POST if is_asked else None)
     if is_asked and form.is_valid():
         try:
             run.confirm(pk, by=actor(request), backups=form.cleaned_data["backups"], force=form.cleaned_data["force"])
@@ -128,16 +128,16 @@ def purge(request: HttpRequest, pk: int) -> HttpResponse:
         else:
             async_task("claudeops.tasks.purge", pk, cluster=DEFAULT, timeout=TIMEOUT)
             return moved(request, reverse("purge", args=[pk]), f"Purge {pk} is being carried out.")
-    return render(request, "purges/purge.html", _context(found, form), status=422 if is_asked else 200)
+    return render(request, "purges/purge.html", _context(instance, form), status=422 if is_asked else 200)
 
 
 @page(PERMISSION)
 def live(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer the poll of a purge: 204 while it is as `seen`."""
-    found = get_object_or_404(Purge.objects.defer("work"), pk=pk)
-    if request.GET.get("seen", "") == _state(found):
+    instance = get_object_or_404(Purge.objects.defer("work"), pk=pk)
+    if request.GET.get("seen", "") == _state(instance):
         return HttpResponse(status=204)
-    return render(request, "purges/_changed.html", _context(found, ConfirmForm(found)))
+    return render(request, "purges/_changed.html", _context(instance, ConfirmForm(instance)))
 
 
 @action(PERMISSION)
@@ -158,38 +158,40 @@ def allow(request: HttpRequest, pk: int) -> HttpResponse:
     return moved(request, reverse("purge", args=[pk]), "This text is not refused.", level=messages.WARNING)
 
 
-def _state(found: Purge) -> str:
-    told = f"{found.state}|{found.problem}|{list(found.receipt.get('steps', {}))}|{'plan' in found.receipt}"
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+def _state(instance: Purge) -> str:
+    text = f"{instance.state}|{instance.problem}|{list(instance.receipt.get('steps', {}))}|{'plan' in instance.receipt}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _context(found: Purge, form: ConfirmForm) -> dict[str, Any]:
-    plan = found.receipt.get("plan")
-    done = found.receipt.get("steps", {})
-    steps = [(words, done.get(name) and datetime.fromisoformat(done[name])) for name, words in run.STEPS.items()]
+def _context(instance: Purge, form: ConfirmForm) -> dict[str, Any]:
+    plan = instance.receipt.get("plan")
+    step_times = instance.receipt.get("steps", {})
+    steps = [
+        (words, step_times.get(name) and datetime.fromisoformat(step_times[name])) for name, words in run.STEPS.items()
+    ]
     chosen = Chosen()
     with suppress(PurgeError, MemoriesError):  # it may be chosen no more
-        chosen = choose(run.choice_of(found)) if plan else chosen
+        chosen = choose(run.choice_of(instance)) if plan else chosen
     texts, more_texts = texts_of(chosen)
     return {
-        "purge": found,
-        "address": reverse("purge", args=[found.pk]),
-        "band": _band(found, plan),
+        "purge": instance,
+        "address": reverse("purge", args=[instance.pk]),
+        "band": _band(instance, plan),
         "plan": plan,
         "form": form,
-        "places": places_of((plan or found.receipt).get("places" if plan else "removed", {})),
+        "places": places_of((plan or instance.receipt).get("places" if plan else "removed", {})),
         "texts": texts,
         "more_texts": more_texts,
-        "examples": found.work.get("examples") if plan else None,
+        "examples": instance.work.get("examples") if plan else None,
         "examples_words": EXAMPLES,
-        "notes": notes(plan or found.receipt),
-        "steps": steps if found.state != PurgeState.PLANNED else [],
-        "chosen": chosen_words(found),
-        "seen": _state(found),
-        "refused": ForgottenText.objects.filter(purge=found.pk, allowed_at=None).aggregate(
+        "notes": notes(plan or instance.receipt),
+        "steps": steps if instance.state != PurgeState.PLANNED else [],
+        "chosen": chosen_words(instance),
+        "seen": _state(instance),
+        "refused": ForgottenText.objects.filter(purge=instance.pk, allowed_at=None).aggregate(
             texts=Count("id"), times=Sum("refused"), last=Max("refused_at")
         ),
-        "open": found.state == PurgeState.RUNNING or (found.state == PurgeState.PLANNED and not plan),
+        "open": instance.state == PurgeState.RUNNING or (instance.state == PurgeState.PLANNED and not plan),
     }
 
 
@@ -210,21 +212,21 @@ def chosen_words(found: Purge) -> list[tuple[str, str]]:
     return words
 
 
-def _band(found: Purge, plan: dict[str, Any] | None) -> Band:
+def _band(instance: Purge, plan: dict[str, Any] | None) -> Band:
     figures = []
-    if counted := plan or (found.receipt if found.state != PurgeState.PLANNED else None):
-        removed = sum((plan or {}).get("places", found.receipt.get("removed", {})).values())
+    if counted := plan or (instance.receipt if instance.state != PurgeState.PLANNED else None):
+        removed = sum((plan or {}).get("places", instance.receipt.get("removed", {})).values())
         figures = [
             Figure("Memories", f"{counted.get('memories', 0):,}"),
             Figure("Texts", f"{counted.get('texts', 0):,}"),
             Figure("Found" if plan else "Removed", f"{removed:,}"),
         ]
-    if found.state == PurgeState.DONE:
-        icon, tone, said, is_live = "ok", "ok", "It is forgotten; what is named below stays.", False
-    elif found.state == PurgeState.RUNNING:
-        icon, tone = ("failed", "bad") if found.problem else ("running", "info")
-        said, is_live = found.problem or "It goes on by itself after an interruption.", True
+    if instance.state == PurgeState.DONE:
+        icon, tone, message, is_live = "ok", "ok", "It is forgotten; what is named below stays.", False
+    elif instance.state == PurgeState.RUNNING:
+        icon, tone = ("failed", "bad") if instance.problem else ("running", "info")
+        message, is_live = instance.problem or "It goes on by itself after an interruption.", True
     else:
         counting = "Nothing is removed yet." if plan else "What would be removed is being counted."
-        icon, tone, said, is_live = "queued", "warn", found.problem or counting, not plan
-    return Band(f"Purge {found.pk}", found.state, icon, tone, said, figures, is_live=is_live)
+        icon, tone, message, is_live = "queued", "warn", instance.problem or counting, not plan
+    return Band(f"Purge {instance.pk}", instance.state, icon, tone, message, figures, is_live=is_live)

@@ -70,51 +70,51 @@ def scan(*, masking: bool, at: datetime | None = None) -> Scanned:
 
     Safe to repeat and to interrupt. `at` is UTC, now when None.
     """
-    done = Scanned(masking, at or timezone.now())
+    report = Scanned(masking, at or timezone.now())
 
     def note(model: type[Model], found: Counter[tuple[columns.AnyField, str]]) -> None:
         for (column, kind), number in found.items():
-            left = not (masking and columns.can_be_masked(model, column))
-            done.add(f"{model._meta.db_table}.{column.column}", {kind: number}, left=left)
+            is_left = not (masking and columns.can_be_masked(model, column))
+            report.add(f"{model._meta.db_table}.{column.column}", {kind: number}, left=is_left)
 
     columns.change_columns(lambda column, value: columns.masked(value), note, write=masking)
-    _scan_files(done)
+    _scan_files(report)
     if masking:
         keyword_index.catch_up()  # the terms of the memories that were changed
-        done.problems += columns.remove_leftovers()
-    facts = {"at": done.at.isoformat(), "masking": masking, "found": done.count, "left": done.left_count}
+        report.problems += columns.remove_leftovers()
+    facts = {"at": report.at.isoformat(), "masking": masking, "found": report.count, "left": report.left_count}
     (Path(settings.CLAUDEOPS_DATA_DIR) / files.LAST).write_text(json.dumps(facts) + "\n", encoding="utf-8")
     record(
         "secrets.scan.completed",
         component="secret_scan",
         source="command",
-        level=RecordLevel.WARNING if done.left_count else RecordLevel.INFO,
+        level=RecordLevel.WARNING if report.left_count else RecordLevel.INFO,
         masking=masking,
-        found=done.count,
-        left=done.left_count,
-        problems=len(done.problems),
+        found=report.count,
+        left=report.left_count,
+        problems=len(report.problems),
     )
-    return done
+    return report
 
 
-def _scan_files(done: Scanned) -> None:
+def _scan_files(report: Scanned) -> None:
     """Files of running sessions are left: they are masked when these end. So are raw logs that are kept on purpose."""
     running, keep = files.running_folders(), settings.CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS
     for path in files.text_files():
         place = files.kind_of(path)
-        write = done.masking and not (keep and place.startswith("sessions/")) and path.parent not in running
+        write = report.masking and not (keep and place.startswith("sessions/")) and path.parent not in running
         try:
             if kinds := mask_file(path, write=write):
-                done.add(place, kinds, left=not write)
+                report.add(place, kinds, left=not write)
         except OSError as error:
-            done.add(f"{place} ({error.strerror})", {"file that cannot be read or written": 1}, left=True)
+            report.add(f"{place} ({error.strerror})", {"file that cannot be read or written": 1}, left=True)
 
 
 def last_scan() -> Last | None:
     """Return what the last scan found; None when there was none, or its file cannot be read."""
     try:
-        found = json.loads((Path(settings.CLAUDEOPS_DATA_DIR) / files.LAST).read_text(encoding="utf-8"))
-        at = datetime.fromisoformat(found["at"])
-        return Last(at, bool(found["masking"]), int(found["found"]), int(found["left"]))
+        data = json.loads((Path(settings.CLAUDEOPS_DATA_DIR) / files.LAST).read_text(encoding="utf-8"))
+        at = datetime.fromisoformat(data["at"])
+        return Last(at, bool(data["masking"]), int(data["found"]), int(data["left"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

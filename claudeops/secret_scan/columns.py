@@ -40,9 +40,9 @@ def text_columns() -> Iterator[tuple[type[Model], list[Field[Any, Any]]]]:
         label = model._meta.label
         if model._meta.app_label in NOT_OURS or label in SIGNED or label in DERIVED or model._meta.proxy:
             continue
-        found = [field for field in model._meta.concrete_fields if isinstance(field, TEXTS) and not field.choices]
-        if found:
-            yield model, found
+        fields = [field for field in model._meta.concrete_fields if isinstance(field, TEXTS) and not field.choices]
+        if fields:
+            yield model, fields
 
 
 def can_be_masked(model: type[Model], field: Field[Any, Any]) -> bool:
@@ -84,7 +84,7 @@ def change_columns(
             hits = [pk for pk, pair in pairs if any(change(field, value)[1] for field, value in pair)]
             if not hits:
                 continue
-            found: Counter[tuple[AnyField, str]] = Counter()
+            counts: Counter[tuple[AnyField, str]] = Counter()
             with writing() if write else nullcontext():
                 # The rows as they are now: locked, so that no change in between is lost.
                 stored = model._base_manager.select_for_update(of=("self",)) if write else model._base_manager
@@ -92,12 +92,12 @@ def change_columns(
                     new = {}
                     for field, value in zip(fields, values, strict=True):
                         text, kinds = change(field, value)
-                        found.update({(field, kind): number for kind, number in kinds.items()})
+                        counts.update({(field, kind): number for kind, number in kinds.items()})
                         if kinds and can_be_masked(model, field):
                             new[field.attname] = text[: field.max_length] if isinstance(text, str) else text
                     if write:
                         put(model, pk, new)
-                note(model, found)
+                note(model, counts)
 
 
 def masked(value: Any) -> tuple[Any, Counter[str]]:
@@ -107,12 +107,12 @@ def masked(value: Any) -> tuple[Any, Counter[str]]:
         return text, Counter(kinds if text != value else {})
     if not isinstance(value, list | tuple | dict):
         return value, Counter()
-    found = mask_value(value)
-    if found == value:
+    new_value = mask_value(value)
+    if new_value == value:
         return value, Counter()
     # What stands under the name of a secret is masked as a whole and has no kind of its own.
     kinds = sum((Counter(mask_counted(text)[1]) for text in _texts(value)), Counter())
-    return found, kinds or Counter({"named value": 1})
+    return new_value, kinds or Counter({"named value": 1})
 
 
 def _texts(value: Any) -> Iterator[str]:

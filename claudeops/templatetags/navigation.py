@@ -41,7 +41,7 @@ def nav_link(
         return SafeString("")
     request: Any = context.get("request")
     path = request.path if request else ""
-    elsewhere = [found for found in map(_address, but.split()) if found]
+    elsewhere = [address for address in map(_address, but.split()) if address]
     if any(path == one or path.startswith(f"{one}/") for one in elsewhere):
         path = ""
     below = "admin:index" not in name and url != "/" and path.startswith(url if url.endswith("/") else url + "/")
@@ -74,8 +74,8 @@ def workers_are_well(context: Context) -> bool:
 @register.simple_tag
 def icon(name: str, label: str = "") -> SafeString:
     """Render the icon `name` of templates/_icons.html; with a label it is an image, without one it is decoration."""
-    said = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
-    return format_html('<svg class="i i-{}" {}><use href="#i-{}"/></svg>', name, said, name)
+    attributes = format_html('role="img" aria-label="{}"', label) if label else SafeString('aria-hidden="true"')
+    return format_html('<svg class="i i-{}" {}><use href="#i-{}"/></svg>', name, attributes, name)
 
 
 @register.filter

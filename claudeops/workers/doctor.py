@@ -142,11 +142,11 @@ def _cli_version() -> str:
 
 def _checks() -> Iterator[Finding]:
     # Without the checks of databases: one that does not answer would raise here. `_database` checks it.
-    found = [message for message in checks.run_checks() if not message.is_silenced()]
-    for message in sorted([*found, *cli_messages()], key=lambda message: (-message.level, str(message.id))):
+    messages = [message for message in checks.run_checks() if not message.is_silenced()]
+    for message in sorted([*messages, *cli_messages()], key=lambda message: (-message.level, str(message.id))):
         level = ERROR if message.level >= checks.ERROR else WARNING
         yield Finding(level, str(message.id), str(message.msg), str(message.hint or ""))
-    if not found:
+    if not messages:
         yield Finding(OK, "checks", "no problem with the settings")
 
 
@@ -173,13 +173,13 @@ def _secrets() -> Finding:
 
 
 def _backup(at: datetime) -> Finding:
-    made, daily = backups.last_made(at), backups.is_daily_on()
+    last_backup, daily = backups.last_made(at), backups.is_daily_on()
     where = backups.backups_folder()
-    if made is None:
+    if last_backup is None:
         text = f"none in {where}"
     else:
-        text = f"the last one was made {_ago(made, at)} ago ({made:%Y-%m-%d %H:%M} UTC) in {where}"
-    late = daily and backups.is_late(made, at)
+        text = f"the last one was made {_ago(last_backup, at)} ago ({last_backup:%Y-%m-%d %H:%M} UTC) in {where}"
+    late = daily and backups.is_late(last_backup, at)
     hint = health.BACKUP if late else "" if daily else "None is made by itself; `manage.py backup` makes one."
     return Finding(WARNING if late else OK, "backup", text, hint)
 
@@ -194,8 +194,8 @@ def _database() -> tuple[Finding, bool]:
     try:
         difference = database_version.difference()
     except DatabaseError as error:
-        if (found := outage.behind(error)) and found.fix != outage.UNREACHABLE:  # of that one the error says more
-            return Finding(ERROR, "database", found.message, found.fix), False
+        if (cause := outage.behind(error)) and cause.fix != outage.UNREACHABLE:  # of that one the error says more
+            return Finding(ERROR, "database", cause.message, cause.fix), False
         return Finding(ERROR, "database", f"no answer: {error}".strip(), outage.UNREACHABLE), False
     if difference:
         text, fix = difference
@@ -252,7 +252,7 @@ def _sessions(at: datetime) -> Iterator[Finding]:
         spent = spent_on(at)
         level = WARNING if spent >= budget else OK
         hint = "Scheduled sessions wait until 00:00 UTC (CLAUDEOPS_DAILY_BUDGET_USD)." if level == WARNING else ""
-        more = f", ${left:.2f} reserved by running sessions" if (left := reserved()) else ""
+        more = f", ${reserve:.2f} reserved by running sessions" if (reserve := reserved()) else ""
         yield Finding(level, "budget", f"${spent:.2f} of ${budget:.2f} spent since 00:00 UTC{more}", hint)
 
 
@@ -291,15 +291,15 @@ def _trust(at: datetime) -> Iterator[Finding]:
 
 def _agent_files(at: datetime) -> Iterator[Finding]:
     count = AgentFile.objects.filter(enabled=True).count()
-    found = trouble.troubled(MOST_FILES + 1)
-    for one in found[:MOST_FILES]:
+    troubles = trouble.troubled(MOST_FILES + 1)
+    for one in troubles[:MOST_FILES]:
         yield Finding(WARNING, "agent files", one.text, one.advice)
-    if len(found) > MOST_FILES:
+    if len(troubles) > MOST_FILES:
         yield Finding(WARNING, "agent files", "others need a person, too", "Mend these first, then look again.")
     if watch.has_projects() and not _watched():
         text = "no worker of this host watches them: what a person saves is read within five minutes, not at once"
         yield Finding(WARNING, "agent files", text, health.OVERDUE)
-    elif not found:
+    elif not troubles:
         yield Finding(OK, "agent files", f"{count:,} on, none needs a person")
 
 
@@ -348,8 +348,8 @@ def _watched() -> bool:
 def _semantic_search(at: datetime) -> Iterator[Finding]:
     reason = state.off_reason()
     if reason is None:
-        left = state.pending_count()
-        yield Finding(OK, "semantic search", f"on; {left:,} memories wait for their vector")
+        remaining = state.pending_count()
+        yield Finding(OK, "semantic search", f"on; {remaining:,} memories wait for their vector")
         yield from _vector_search()
         yield from _vectors_file()
     elif settings.CLAUDEOPS_EMBEDDINGS == "off":
@@ -368,14 +368,14 @@ def _purges(at: datetime) -> Iterator[Finding]:
 
 
 def _models(at: datetime) -> Iterator[Finding]:
-    found = models.of_needed(at)
-    troubled = [one for one in found if one.trouble]
+    states = models.of_needed(at)
+    troubled = [one for one in states if one.trouble]
     for one in troubled:
         hint = "What needs it waits. `manage.py model status` says more; `manage.py model test ROLE` tries it."
         yield Finding(WARNING, f"model {one.chosen.role.name}", f"{one.trouble}{_waits(one)}", hint)
-    if found and not troubled:
-        said = ", ".join(f"{one.chosen.role.name}{_waits(one)}" for one in found)
-        yield Finding(OK, "models", f"{said}: none needs a person")
+    if states and not troubled:
+        summary = ", ".join(f"{one.chosen.role.name}{_waits(one)}" for one in states)
+        yield Finding(OK, "models", f"{summary}: none needs a person")
 
 
 def _waits(state: models.State) -> str:
@@ -399,22 +399,22 @@ def _transcripts(at: datetime) -> Iterator[Finding]:
         yield Finding(OK, "transcripts", "none was seen yet")
     for folder in transcripts.folders():
         swept = f"swept {_ago(folder.swept_at, at)} ago" if folder.swept_at else "not swept yet"
-        seen = f", took in {folder.last_name} {_ago(folder.last_at, at)} ago" if folder.last_at else ""
+        arrival = f", took in {folder.last_name} {_ago(folder.last_at, at)} ago" if folder.last_at else ""
         if folder.problem:
-            yield Finding(WARNING, f"folder {folder}", folder.problem, f"It was {swept}{seen}.")
+            yield Finding(WARNING, f"folder {folder}", folder.problem, f"It was {swept}{arrival}.")
         else:
-            yield Finding(OK, f"folder {folder}", swept + seen)
+            yield Finding(OK, f"folder {folder}", swept + arrival)
 
 
 def _silence(at: datetime) -> Iterator[Finding]:
     """What has gone quiet; workers have findings of their own."""
-    found = silence.read(at)
-    for alarm in found:
+    alarms = silence.read(at)
+    for alarm in alarms:
         if not alarm.name.startswith("worker "):
             since = f" (since {alarm.since:%Y-%m-%d %H:%M} UTC)" if alarm.since else ""
             level = ERROR if alarm.is_urgent else WARNING
             yield Finding(level, "silence", f"{alarm.text}{since}", alarm.advice)
-    if not found:
+    if not alarms:
         yield Finding(OK, "silence", "no stage has gone quiet")
 
 

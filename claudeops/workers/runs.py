@@ -21,7 +21,9 @@ def started(*, host: str, pid: int, queues: Sequence[str], at: datetime) -> int:
     names = ", ".join(queues)[:200]
     with transaction.atomic():
         running = WorkerRun.objects.filter(host=host, ended_at=None)
-        gone = [pk for pk, known in running.values_list("pk", "pid") if known == pid or not psutil.pid_exists(known)]
+        gone = [
+            pk for pk, run_pid in running.values_list("pk", "pid") if run_pid == pid or not psutil.pid_exists(run_pid)
+        ]
         lost = running.filter(pk__in=gone).update(ended_at=at, ending=Ending.LOST)
         before = WorkerRun.objects.filter(host=host, queues=names).order_by("-pk").values_list("ending", flat=True)
         after = Ending.LOST if lost else before.first() or ""

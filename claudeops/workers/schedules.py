@@ -58,15 +58,15 @@ class Synced:
 
 def declared() -> list[Declared]:
     """Collect the apps' schedules. Raises ValueError when two of them have the same name."""
-    found = [
+    schedules = [
         Declared(**{**entry, "name": PREFIX + entry["name"]})
         for app in APPS
         for entry in import_module(f"{app}.schedules").SCHEDULES
     ]
-    twice = [name for name, count in Counter(schedule.name for schedule in found).items() if count > 1]
+    twice = [name for name, count in Counter(schedule.name for schedule in schedules).items() if count > 1]
     if twice:
         raise ValueError(f"Declared more than once: {', '.join(twice)}")
-    return found
+    return schedules
 
 
 def sync_schedules(at: datetime | None = None) -> Synced:

@@ -171,20 +171,20 @@ class Supervisor:
 
     def _stop_all(self) -> None:
         """Send SIGTERM to each, wait, then SIGKILL the groups of the rest. A second signal ends the wait."""
-        left = [running for running in self._running if running.process is not None]
-        asked = self._asked
-        for running in left:
+        remaining = [running for running in self._running if running.process is not None]
+        requests = self._asked
+        for running in remaining:
             _signal(running.process, signal.SIGTERM)
         begun = time.monotonic()
-        while left:
-            if self._asked > asked:
-                asked = self._asked
-                for running in left:
+        while remaining:
+            if self._asked > requests:
+                requests = self._asked
+                for running in remaining:
                     _signal(running.process, signal.SIGTERM)
-            for running in list(left):
+            for running in list(remaining):
                 process = running.process
                 if process is None or process.poll() is not None:
-                    left.remove(running)
+                    remaining.remove(running)
                 elif time.monotonic() - begun > running.child.stop_within:
                     self._say(f"{running.child.name} does not stop and is killed.")
                     os.killpg(process.pid, signal.SIGKILL)
@@ -221,8 +221,8 @@ class Plan:
 
 def main(descriptor: int) -> int:
     with os.fdopen(descriptor) as file:
-        given = json.load(file)
-    plan = Plan(**{**given, "children": [Child(**child) for child in given["children"]]})
+        data = json.load(file)
+    plan = Plan(**{**data, "children": [Child(**child) for child in data["children"]]})
     welcomed = False
 
     def say_welcome() -> None:

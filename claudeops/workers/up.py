@@ -133,9 +133,9 @@ def up(host: str, port: int, *, demo: bool) -> NoReturn:
         if demo:
             set_up()
     except DatabaseError as error:
-        found = outage.behind(error)
-        said = found.message if found else f"The database does not answer as it should: {error}"
-        raise Refusal("database", said, found.fix if found else "") from error
+        cause = outage.behind(error)
+        message = cause.message if cause else f"The database does not answer as it should: {error}"
+        raise Refusal("database", message, cause.fix if cause else "") from error
     except OSError as error:
         if outage.named_in(error):
             raise
@@ -164,12 +164,12 @@ def up(host: str, port: int, *, demo: bool) -> NoReturn:
 
 
 def _what_agents_lack(address: str) -> list[Missing]:
-    found = [Missing(message.msg, message.hint or "") for message in cli_messages()]
+    gaps = [Missing(message.msg, message.hint or "") for message in cli_messages()]
     if not Agent.objects.exists():
         add = f"{address}admin/sessions_app/agent/add/"
         fix = f"Add one at {add}, or run a single session: manage.py session run --tier 1"
-        found.append(Missing("There is no agent yet.", fix))
-    return found
+        gaps.append(Missing("There is no agent yet.", fix))
+    return gaps
 
 
 def _become_supervisor(plan: Plan, *, keep_open: int) -> NoReturn:
@@ -223,10 +223,10 @@ def require_free(host: str, port: int) -> None:
 
 def is_loopback(host: str) -> bool:
     try:
-        found = _addresses(host, 0)
+        addresses = _addresses(host, 0)
     except OSError:
         return False
-    return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+    return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in addresses)
 
 
 def _addresses(host: str, port: int) -> list[tuple[int, int, int, str, tuple[str, int]]]:
@@ -371,10 +371,10 @@ def welcome(
     lines = [f"claudeops is up{' (demo)' if demo else ''}.", ""]
     lines.append(f"  Open     {url}")
     lines += _sign_in_text(sign_in)
-    kept = "sample data only; delete the folder to start afresh" if demo else "raw logs, secret key"
+    contents = "sample data only; delete the folder to start afresh" if demo else "raw logs, secret key"
     if database == "sqlite3" and not demo:
-        kept = f"database, {kept}"
-    lines += [f"  Data     {data_dir}", f"           ({kept})", ""]
+        contents = f"database, {contents}"
+    lines += [f"  Data     {data_dir}", f"           ({contents})", ""]
     lines += _demo_text() if demo else _missing_text(missing)
     for warning in warnings:
         lines += [_wrapped(f"Warning: {warning}", "  ", "    "), ""]

@@ -101,8 +101,8 @@ class HostBroker(ORM):
         task = rows.order_by(first, "id").first()
         if task is None:
             return []
-        taken = self._taken_keys()[task.key == own]
-        if not rows.filter(pk=task.pk).update(key=taken, lock=self.timeout(task)):
+        new_key = self._taken_keys()[task.key == own]
+        if not rows.filter(pk=task.pk).update(key=new_key, lock=self.timeout(task)):
             return []
         if task.key != own:
             self._taken.append(monotonic())
@@ -201,8 +201,8 @@ class Queue:
             Conf.CLUSTER_NAME = before
 
     def start_waiting_tasks(self) -> None:
-        while len(self.running) < self.limit and (taken := self.broker.dequeue()):
-            for ack_id, payload in taken:
+        while len(self.running) < self.limit and (tasks := self.broker.dequeue()):
+            for ack_id, payload in tasks:
                 self._start(ack_id, payload)
 
     def _start(self, ack_id: int, payload: str) -> None:
@@ -226,13 +226,13 @@ class Queue:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         die_with_parent(signal.SIGKILL, parent)
-        done: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         timer = SimpleNamespace(value=-1, get_lock=nullcontext)  # `collect` enforces the timeout instead
         with self.as_current():
-            run_tasks(_only(task), SimpleNamespace(put=done.append), timer, self.timeout)
-            for one in done:  # the text of an exception may quote anything
+            run_tasks(_only(task), SimpleNamespace(put=results.append), timer, self.timeout)
+            for one in results:  # the text of an exception may quote anything
                 one["result"] = mask_value(one.get("result"))
-            monitor(_only(*done), self.broker)
+            monitor(_only(*results), self.broker)
         connections.close_all()
 
     def collect(self) -> None:
@@ -318,8 +318,8 @@ class Worker:
         try:
             act()
         except AnyDatabaseError as error:
-            found = outage.named_in(error)
-            logger.warning("worker: %s", found.message if found else f"the database does not answer ({error})")
+            cause = outage.named_in(error)
+            logger.warning("worker: %s", cause.message if cause else f"the database does not answer ({error})")
             connections.close_all()
             self._ask_database_at = time.monotonic() + DATABASE_PAUSE
 
@@ -400,9 +400,9 @@ class Worker:
             return
         host, pid, names = settings.CLAUDEOPS_HOST, os.getpid(), [one.name for one in self.queues]
         self._run_id = self._run_id or runs.started(host=host, pid=pid, queues=names, at=self._started_at)
-        written = {"started_at": self._started_at, "beat_at": timezone.now()}
+        fields = {"started_at": self._started_at, "beat_at": timezone.now()}
         for one in self.queues:
-            WorkerHeartbeat.objects.update_or_create(host=host, cluster=one.name, pid=pid, defaults=written)
+            WorkerHeartbeat.objects.update_or_create(host=host, cluster=one.name, pid=pid, defaults=fields)
         runs.is_alive(self._run_id)
         self._next_heartbeat = time.monotonic() + HEARTBEAT_EVERY
 

@@ -179,8 +179,8 @@ class ModelCallAdmin(ReadOnlyAdmin):
 
     @admin.display(description="tokens in, out")
     def tokens(self, call: models.ModelCall) -> str | SafeString:
-        found = (call.tokens_in, call.tokens_out)
-        return NONE if found == (None, None) else ", ".join(f"{number or 0:,}" for number in found)
+        counts = (call.tokens_in, call.tokens_out)
+        return NONE if counts == (None, None) else ", ".join(f"{number or 0:,}" for number in counts)
 
     @admin.display(description="cost")
     def cost(self, call: models.ModelCall) -> str | SafeString:

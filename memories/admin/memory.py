@@ -203,16 +203,16 @@ class MemoryAdmin(ListAdmin):
     def save_model(self, request: HttpRequest, obj: Memory, form: Any, change: bool) -> None:
         """Save by the store and the verbs. Raises MemoriesError, which `changeform_view` shows."""
         by, reason = actor(request), form.cleaned_data.get("reason", "")
-        given = {name: form.cleaned_data[name] for name in EDITABLE if name in form.changed_data}
+        changes = {name: form.cleaned_data[name] for name in EDITABLE if name in form.changed_data}
         if not change:
             obj.pk = self._remember(form.cleaned_data, by)
-            given = {name: value for name, value in given.items() if name in ("persistent", "expires_at") and value}
-        if set(given) == {"confidence"}:
-            verbs.set_confidence(obj.pk, given["confidence"], by=by, reason=reason)
-        elif change and set(given) == {"persistent"}:
-            verbs.mark_persistent(obj.pk, given["persistent"], by=by, reason=reason)
-        elif given:
-            verbs.edit(obj.pk, by=by, reason=reason, provenance=store.Provenance.typed_by(by), **given)
+            changes = {name: value for name, value in changes.items() if name in ("persistent", "expires_at") and value}
+        if set(changes) == {"confidence"}:
+            verbs.set_confidence(obj.pk, changes["confidence"], by=by, reason=reason)
+        elif change and set(changes) == {"persistent"}:
+            verbs.mark_persistent(obj.pk, changes["persistent"], by=by, reason=reason)
+        elif changes:
+            verbs.edit(obj.pk, by=by, reason=reason, provenance=store.Provenance.typed_by(by), **changes)
         obj.refresh_from_db()
         if note := masked_note(form.data.get("observation", ""), form.data.get("tags", ""), reason):
             self.message_user(request, note.strip(), messages.WARNING)
@@ -245,10 +245,10 @@ class MemoryAdmin(ListAdmin):
             surface=values["surface"],
         )
         project = values.get("project")
-        said = store.Provenance(
+        provenance = store.Provenance(
             source=Source.HUMAN, actor=by, channel="human", project_id=project.pk if project else None
         )
-        return store.remember(statement, said).memory_id
+        return store.remember(statement, provenance).memory_id
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(require_POST(self.bulk_view))

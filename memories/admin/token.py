@@ -86,11 +86,11 @@ class ApiTokenAdmin(ListAdmin):
         if change:
             return
         try:
-            given = {name: getattr(obj, name) for name in ("project", "max_tier", "expires_at")}
-            made, secret = add_token(obj.name, obj.scopes, by=request.user.get_username(), **given)
+            fields = {name: getattr(obj, name) for name in ("project", "max_tier", "expires_at")}
+            token, secret = add_token(obj.name, obj.scopes, by=request.user.get_username(), **fields)
         except InvalidToken as error:  # somebody took the name meanwhile
             raise PermissionDenied(str(error)) from error
-        obj.pk = made.pk
+        obj.pk = token.pk
         obj.refresh_from_db()
         request.token_secret = secret  # type: ignore[attr-defined]  # for the answer to this request only
 
@@ -114,5 +114,5 @@ class ApiTokenAdmin(ListAdmin):
         names = list(queryset.filter(revoked_at=None).values_list("name", flat=True))
         for name in names:
             revoke_token(name, by=request.user.get_username())
-        said = f"Revoked: {', '.join(names)}." if names else "They are revoked already."
-        self.message_user(request, said, messages.SUCCESS if names else messages.INFO)
+        message = f"Revoked: {', '.join(names)}." if names else "They are revoked already."
+        self.message_user(request, message, messages.SUCCESS if names else messages.INFO)

@@ -59,7 +59,7 @@ def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
     """
     access = access_in(request)
     project = project_of(access, given.project)
-    made = store.remember(
+    result = store.remember(
         store.Statement(
             given.category,
             given.observation,
@@ -71,16 +71,16 @@ def add(request: HttpRequest, given: shapes.MemoryIn) -> Status:
         ),
         access.provenance(CHANNEL, project_id=project.pk if project else None, agent=given.agent),
     )
-    if made.memory_id is None:
-        raise Refused(422, "discarded", f"Not stored: {made.reason}.", "Say what was observed, in a sentence.")
-    memory = Memory.objects.select_related("project").filter(pk=made.memory_id).first()
+    if result.memory_id is None:
+        raise Refused(422, "discarded", f"Not stored: {result.reason}.", "Say what was observed, in a sentence.")
+    memory = Memory.objects.select_related("project").filter(pk=result.memory_id).first()
     answer = {
-        "outcome": made.outcome,
-        "reason": made.reason,
-        "contradicted": list(made.contradicted),
+        "outcome": result.outcome,
+        "reason": result.reason,
+        "contradicted": list(result.contradicted),
         "memory": memory and serializers.as_data(memory),
     }
-    return Status({"created": 201, "held": 202}.get(made.outcome, 200), answer)
+    return Status({"created": 201, "held": 202}.get(result.outcome, 200), answer)
 
 
 @router.post("/memories/bulk", **needs(Scope.WRITE, shapes.BulkOut), summary="Bulk action")
@@ -99,16 +99,16 @@ def bulk(request: HttpRequest, given: shapes.BulkIn) -> dict[str, Any]:
     if params.get("target") is not None:
         changeable_memory(access, params["target"])
     rows = _chosen(request, given.ids, given.filter)
-    done = action.run(rows, by=access.actor, reason=given.reason, provenance=access.provenance(CHANNEL), **params)
-    return {"changed": done.changed, "unchanged": done.unchanged, "message": done.message}
+    result = action.run(rows, by=access.actor, reason=given.reason, provenance=access.provenance(CHANNEL), **params)
+    return {"changed": result.changed, "unchanged": result.unchanged, "message": result.message}
 
 
 @router.delete("/memories/bulk", **needs(Scope.WRITE, shapes.BulkOut), summary="Delete many")
 def bulk_delete(request: HttpRequest, given: shapes.BulkDeleteIn) -> dict[str, Any]:
     """The history is kept."""
     rows = _chosen(request, given.ids, given.filter)
-    done = BULK_ACTIONS["delete"].run(rows, by=access_in(request).actor, reason=given.reason)
-    return {"changed": done.changed, "unchanged": done.unchanged, "message": done.message}
+    result = BULK_ACTIONS["delete"].run(rows, by=access_in(request).actor, reason=given.reason)
+    return {"changed": result.changed, "unchanged": result.unchanged, "message": result.message}
 
 
 @router.get("/memories/{memory_id}", **needs(Scope.READ, shapes.MemoryWithHistory), summary="One memory")
@@ -128,8 +128,8 @@ def changes(request: HttpRequest, memory_id: str, asked: Query[shapes.Page]) -> 
     check_names(request, shapes.Page.model_fields)
     access = access_in(request)
     row = memory_of(access, memory_id)
-    found, total = serializers.history_of(row, held_texts=access.may(Scope.REVIEW), **asked.model_dump())
-    return {"changes": found, "total": total}
+    entries, total = serializers.history_of(row, held_texts=access.may(Scope.REVIEW), **asked.model_dump())
+    return {"changes": entries, "total": total}
 
 
 @router.put("/memories/{memory_id}", **needs(Scope.WRITE, shapes.MemoryOut), summary="Change one")
@@ -142,8 +142,8 @@ def change(request: HttpRequest, memory_id: str, given: shapes.MemoryChangeIn) -
         if value is None and name not in ("service", "expires_at"):
             raise Refused(422, "invalid_memory", f"{name} is null.", "Leave out fields that do not change.", field=name)
     if (until := given.expires_at) is not None and until.tzinfo is None:
-        said = f"expires_at is {until}, without a zone."
-        raise Refused(422, "invalid_memory", said, "Like 2026-12-31T00:00:00Z.", field="expires_at")
+        message = f"expires_at is {until}, without a zone."
+        raise Refused(422, "invalid_memory", message, "Like 2026-12-31T00:00:00Z.", field="expires_at")
     if not fields:
         raise Refused(422, "nothing_to_change", "No field was sent.", "Send the fields to change.")
     verbs.edit(
@@ -174,17 +174,17 @@ def _place(request: HttpRequest) -> tuple[keyset.Sort, keyset.Place | None]:
     try:
         return listing.SORTS[key], keyset.read_place(listing.SORTS[key], after) if after else None
     except ValueError:
-        said = f"after is {after!r}."
-        raise Refused(422, "invalid_place", said, "Send the value of `next` unchanged.", field="after") from None
+        message = f"after is {after!r}."
+        raise Refused(422, "invalid_place", message, "Send the value of `next` unchanged.", field="after") from None
 
 
-def _chosen(request: HttpRequest, ids: list[int] | None, given: dict[str, str] | None) -> QuerySet[Memory]:
+def _chosen(request: HttpRequest, ids: list[int] | None, filters: dict[str, str] | None) -> QuerySet[Memory]:
     """Return the memories of a bulk action. Raises for an unknown id and one that the token may only read."""
     access = access_in(request)
-    if (ids is None) == (given is None):
+    if (ids is None) == (filters is None):
         raise Refused(422, "invalid_selection", "Send either ids or a filter.", "An empty filter {} means all.")
-    if given is not None:
-        unknown = sorted(set(given) - set(MemoryFilterSet.base_filters))
+    if filters is not None:
+        unknown = sorted(set(filters) - set(MemoryFilterSet.base_filters))
         if unknown:
             raise Refused(
                 422,
@@ -193,14 +193,14 @@ def _chosen(request: HttpRequest, ids: list[int] | None, given: dict[str, str] |
                 f"Allowed are: {', '.join(MemoryFilterSet.base_filters)}.",
                 field=f"filter.{unknown[0]}",
             )
-        return narrowed(MemoryFilterSet(given, queryset=changeable_memories(access))).order_by()
+        return narrowed(MemoryFilterSet(filters, queryset=changeable_memories(access))).order_by()
     wanted = set(ids or ())
-    seen = set(visible_memories(access).filter(pk__in=wanted).values_list("pk", flat=True))
-    if missing := sorted(wanted - seen):
+    visible = set(visible_memories(access).filter(pk__in=wanted).values_list("pk", flat=True))
+    if missing := sorted(wanted - visible):
         raise MemoryNotFound(f"There is no memory {missing[0]}.", "Nothing was changed; leave it out.")
     rows = changeable_memories(access).filter(pk__in=wanted)
     mine = set(rows.values_list("pk", flat=True))
-    if only_read := sorted(seen - mine):
+    if only_read := sorted(visible - mine):
         raise AccessDenied(
             f"Memory {only_read[0]} is global; a token with a project only reads it.",
             "Nothing was changed; leave it out, or ask with a token without a project.",

@@ -176,14 +176,14 @@ class Settings(In):
 
     def settings(self) -> dict[str, Any]:
         """Return what was sent, by the names of `lifecycle.projects.SETTINGS`."""
-        given = self.model_dump(exclude_unset=True, exclude={"slug"})
-        if memory := given.pop("memory", None):
-            given |= memory
-        if files := given.pop("agent_memory", None):
+        fields = self.model_dump(exclude_unset=True, exclude={"slug"})
+        if memory := fields.pop("memory", None):
+            fields |= memory
+        if files := fields.pop("agent_memory", None):
             if "limits" in files:
                 files["limits"] = {name: number for name, number in files["limits"].items() if number is not None}
-            given |= {OF_FILES[name]: value for name, value in files.items()}
-        return given
+            fields |= {OF_FILES[name]: value for name, value in files.items()}
+        return fields
 
 
 class ProjectIn(Settings):

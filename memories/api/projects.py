@@ -67,31 +67,31 @@ def add(request: HttpRequest, given: shapes.ProjectIn, response: HttpResponse) -
     _require_all_projects(access)
     _check_paths(access, Project(), settings)
     with in_camel_case():
-        made = add_project(given.slug, **settings)
-    response["Location"] = reverse("api:project", args=[made.slug])
-    response["ETag"] = f'"{_etag(made)}"'
-    return Status(201, _project(made))
+        row = add_project(given.slug, **settings)
+    response["Location"] = reverse("api:project", args=[row.slug])
+    response["ETag"] = f'"{_etag(row)}"'
+    return Status(201, _project(row))
 
 
 @router.get("/projects/{project}", **needs(Scope.READ, shapes.ProjectOut), summary="One project", url_name="project")
 def project(request: HttpRequest, project: str, response: HttpResponse) -> dict[str, Any]:
     """By number or slug. The ETag is of its settings."""
-    found = project_named(access_in(request), project)
-    response["ETag"] = f'"{_etag(found)}"'
-    return _project(found)
+    row = project_named(access_in(request), project)
+    response["ETag"] = f'"{_etag(row)}"'
+    return _project(row)
 
 
 @router.patch("/projects/{project}", **needs(Scope.WRITE, shapes.ProjectOut, headers=SEEN), summary="Change a project")
 def change(request: HttpRequest, project: str, given: shapes.ProjectChangeIn, response: HttpResponse) -> dict[str, Any]:
     """A token with a project changes its memories, not its settings."""
     access = access_in(request)
-    found = project_named(access, project)
+    target = project_named(access, project)
     _require_all_projects(access)
     settings = _sent(given.settings())
     with in_camel_case(), transaction.atomic():
-        row = Project.objects.select_for_update().get(pk=found.pk)
-        known = _known_states(request)
-        if known is not None and _etag(row) not in known:
+        row = Project.objects.select_for_update().get(pk=target.pk)
+        etags = _known_states(request)
+        if etags is not None and _etag(row) not in etags:
             raise Conflict(f"Project {row.slug} was changed meanwhile.", AGAIN, current=_project(row))
         _check_paths(access, row, settings)
         set_project(row, **settings)
@@ -117,8 +117,8 @@ def memories(request: HttpRequest, project: str, asked: Query[shapes.MemoriesAsk
             active=ACTIVE[asked.active],
             tags=asked.tags.split(","),
         )
-    found, total = project_memories.page_at(rows, limit=asked.limit, offset=asked.offset)
-    return {"memories": _memories(found), "total": total}
+    page, total = project_memories.page_at(rows, limit=asked.limit, offset=asked.offset)
+    return {"memories": _memories(page), "total": total}
 
 
 @router.post(
@@ -143,14 +143,14 @@ def remember(request: HttpRequest, project: str, given: shapes.ProjectMemoryIn, 
             relevance_score=given.relevance_score,
             **more,
         )
-        made = _remember(access, statement, given, within)
-    if made.memory_id is None:
-        said = f"Not stored: {made.reason}."
-        raise Refused(422, "discarded", said, "Say what was observed, in a sentence.", field="content")
-    (memory,) = _memories([Memory.objects.select_related("approved_by").get(pk=made.memory_id)])
-    response["Location"] = reverse("api:project-memory", args=[within.slug, made.memory_id])
-    outcome = {"outcome": made.outcome, "reason": made.reason, "contradicted": list(made.contradicted)}
-    return Status({"created": 201, "held": 202}.get(made.outcome, 200), memory | outcome)
+        result = _remember(access, statement, given, within)
+    if result.memory_id is None:
+        message = f"Not stored: {result.reason}."
+        raise Refused(422, "discarded", message, "Say what was observed, in a sentence.", field="content")
+    (memory,) = _memories([Memory.objects.select_related("approved_by").get(pk=result.memory_id)])
+    response["Location"] = reverse("api:project-memory", args=[within.slug, result.memory_id])
+    outcome = {"outcome": result.outcome, "reason": result.reason, "contradicted": list(result.contradicted)}
+    return Status({"created": 201, "held": 202}.get(result.outcome, 200), memory | outcome)
 
 
 @router.get(
@@ -175,11 +175,11 @@ def changes(request: HttpRequest, project: str, memory_id: str, asked: Query[Pag
     check_names(request, Page.model_fields)
     access = access_in(request)
     row = memory_of_project(access, project_named(access, project), memory_id)
-    found, total = history_of(row, held_texts=access.may(Scope.REVIEW), **asked.model_dump())
-    for change in found:
+    entries, total = history_of(row, held_texts=access.may(Scope.REVIEW), **asked.model_dump())
+    for change in entries:
         for state in ("before", "after"):
             change[state] = {NAMES.get(name, to_camel(name)): value for name, value in change[state].items()}
-    return {"changes": [shapes.ProjectMemoryChangeOut(**change) for change in found], "total": total}
+    return {"changes": [shapes.ProjectMemoryChangeOut(**change) for change in entries], "total": total}
 
 
 @router.patch(
@@ -242,32 +242,36 @@ def approve(request: HttpRequest, project: str, memory_id: str, response: HttpRe
 
 
 def _remember(
-    access: Access, statement: store.Statement, given: shapes.ProjectMemoryIn, within: Project
+    access: Access, statement: store.Statement, payload: shapes.ProjectMemoryIn, within: Project
 ) -> store.Remembered:
     """Store a statement of a run, or of a person, whose word the owner of a token with the scope review approves."""
-    run = _run_of(access, given, within)
+    run = _run_of(access, payload, within)
     provenance = access.provenance(CHANNEL, project_id=within.pk)
-    if given.source != Source.HUMAN.value:
-        said = replace(provenance, source=given.source, session_id=run and run.pk, tier=run.tier if run else 0)
-        return store.remember(statement, said)
+    if payload.source != Source.HUMAN.value:
+        run_provenance = replace(
+            provenance, source=payload.source, session_id=run and run.pk, tier=run.tier if run else 0
+        )
+        return store.remember(statement, run_provenance)
     access.require(Scope.REVIEW)
     with transaction.atomic():
-        made = store.remember(statement, Provenance(Source.HUMAN, access.actor, project_id=within.pk, channel=CHANNEL))
-        if made.memory_id is not None:
-            verbs.approve(made.memory_id, by=access.owner or access.actor, reason=f"Said by {access.actor}.")
-    return made
+        result = store.remember(
+            statement, Provenance(Source.HUMAN, access.actor, project_id=within.pk, channel=CHANNEL)
+        )
+        if result.memory_id is not None:
+            verbs.approve(result.memory_id, by=access.owner or access.actor, reason=f"Said by {access.actor}.")
+    return result
 
 
-def _run_of(access: Access, given: shapes.ProjectMemoryIn, within: Project) -> Any:
+def _run_of(access: Access, payload: shapes.ProjectMemoryIn, within: Project) -> Any:
     """Return the session that a statement comes from. Raises Refused for a person's, and for another project's."""
-    if given.source_run_id is None:
+    if payload.source_run_id is None:
         return None
     visible = Q(project=within) if access.confined else Q(project=within) | Q(project=None)
-    found = apps.get_model("sessions_app.Session")._base_manager.filter(visible, pk=given.source_run_id).first()
-    if given.source == Source.HUMAN.value or found is None:
-        why = f"Project {within.slug} has no such session." if found is None else "A person's memory comes from none."
-        raise Refused(422, "invalid_memory", f"sourceRunId is {given.source_run_id}. {why}", field="sourceRunId")
-    return found
+    session = apps.get_model("sessions_app.Session")._base_manager.filter(visible, pk=payload.source_run_id).first()
+    if payload.source == Source.HUMAN.value or session is None:
+        why = f"Project {within.slug} has no such session." if session is None else "A person's memory comes from none."
+        raise Refused(422, "invalid_memory", f"sourceRunId is {payload.source_run_id}. {why}", field="sourceRunId")
+    return session
 
 
 @contextmanager
@@ -297,16 +301,16 @@ def _check_paths(access: Access, row: Project, settings: Mapping[str, Any]) -> N
     """Raise AccessDenied for a change of where files are read and written, without the scope admin."""
     changed = [to_camel(name) for name in PATHS if name in settings and settings[name] != getattr(row, name)]
     if changed and not access.may(Scope.ADMIN):
-        said = (
+        message = (
             f"Where files are is an operator's to set ({', '.join(changed)}): {access.actor} has not the scope admin."
         )
-        raise AccessDenied(said, "Set it on the project's page, or with manage.py project set; or leave it out.")
+        raise AccessDenied(message, "Set it on the project's page, or with manage.py project set; or leave it out.")
 
 
-def _sent(given: dict[str, Any]) -> dict[str, Any]:
-    if not given:
+def _sent(settings: dict[str, Any]) -> dict[str, Any]:
+    if not settings:
         raise Refused(422, "nothing_to_change", "No field was sent.", "Send the fields to change.")
-    return given
+    return settings
 
 
 def _project(row: Project) -> dict[str, Any]:
@@ -314,8 +318,8 @@ def _project(row: Project) -> dict[str, Any]:
     data = {name: getattr(row, name) for name in (*columns, "used_means", "observed", "created_at")}
     files = {name: getattr(row, setting) for name, setting in shapes.OF_FILES.items()}
     memory = {"default_expiry": row.default_expiry}
-    found = shapes.ProjectOut.model_validate(data | {"memory": memory, "agent_memory": files})
-    return found.model_dump(by_alias=True)
+    output = shapes.ProjectOut.model_validate(data | {"memory": memory, "agent_memory": files})
+    return output.model_dump(by_alias=True)
 
 
 def _etag(row: Project) -> str:
@@ -336,8 +340,8 @@ def _expected(request: HttpRequest, row: Memory) -> int | None:
 
     NO_CHANGE, which none has, when the caller knows an older state.
     """
-    known, latest = _known_states(request), latest_change_of(row)
-    return None if known is None else latest if str(latest) in known else NO_CHANGE
+    etags, latest = _known_states(request), latest_change_of(row)
+    return None if etags is None else latest if str(latest) in etags else NO_CHANGE
 
 
 def _shown(access: Access, within: Project, memory_id: str, response: HttpResponse) -> dict[str, Any]:

@@ -157,20 +157,20 @@ def undo(request: HttpRequest, proposal_id: int, given: UndoIn) -> dict[str, Any
 
 
 def _visible(request: HttpRequest, pk: int) -> Proposal:
-    found = visible_proposals(access_in(request)).filter(pk=pk).first() if pk < 2**63 else None
-    if found is None:
+    row = visible_proposals(access_in(request)).filter(pk=pk).first() if pk < 2**63 else None
+    if row is None:
         raise ProposalNotFound(f"There is no proposal {pk}.", "List them: GET /api/proposals")
-    return found
+    return row
 
 
 def _changeable(request: HttpRequest, pk: int) -> int:
     """Return the id of a proposal that the caller may decide about."""
     access = access_in(request)
     access.require(Scope.REVIEW)
-    found = _visible(request, pk)
-    if access.confined and found.file.project_id != access.project_id:
+    row = _visible(request, pk)
+    if access.confined and row.file.project_id != access.project_id:
         raise AccessDenied(
             f"Proposal {pk} is about the global file; a token with a project only reads it.",
             "Ask with a token without a project.",
         )
-    return found.pk
+    return row.pk

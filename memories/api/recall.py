@@ -29,7 +29,7 @@ def search(request: HttpRequest, given: Query[shapes.SearchIn]) -> dict[str, Any
     return _answer(request, given.q, given)
 
 
-def _answer(request: HttpRequest, query: str, given: shapes.Asked) -> dict[str, Any]:
-    values = {name: getattr(given, name) for name in shapes.Asked.model_fields}
-    values |= {"tags": tuple(given.tags), "include": tuple(given.include)}
+def _answer(request: HttpRequest, query: str, params: shapes.Asked) -> dict[str, Any]:
+    values = {name: getattr(params, name) for name in shapes.Asked.model_fields}
+    values |= {"tags": tuple(params.tags), "include": tuple(params.include)}
     return as_data(ask(access_in(request), Question(query, **values), "api"))

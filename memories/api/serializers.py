@@ -48,7 +48,7 @@ def history_of(memory: Memory, *, held_texts: bool, limit: int, offset: int = 0)
     """
     rows = MemoryChange.objects.filter(memory=memory).defer("evidence").order_by("-at", "-pk")
     approved = None if held_texts else rows.filter(kind=Change.APPROVED, before__verdict=Verdict.HOLD).first()
-    found = []
+    entries = []
     for change in rows[offset : offset + limit]:
         states = {"before": change.before, "after": change.after}
         if approved is not None and (change.at, change.pk) <= (approved.at, approved.pk):
@@ -56,8 +56,8 @@ def history_of(memory: Memory, *, held_texts: bool, limit: int, offset: int = 0)
                 name: {column: value for column, value in state.items() if column != "observation"}
                 for name, state in states.items()
             }
-        found.append({name: getattr(change, name) for name in HISTORY_COLUMNS} | states)
-    return found, rows.count()
+        entries.append({name: getattr(change, name) for name in HISTORY_COLUMNS} | states)
+    return entries, rows.count()
 
 
 PROPOSAL_COLUMNS = (

@@ -125,7 +125,7 @@ def visible_transcripts(access: Access) -> QuerySet[Transcript]:
 
 
 @router.get(
-    "/learning-log",
+    "/transcripts",
     **needs(Scope.READ, TranscriptsOut, filters=TranscriptFilterSet, also=AFTER),
     summary="Observed transcripts, 50 a page, the last seen first",
 )
@@ -139,7 +139,7 @@ def transcripts(request: HttpRequest) -> dict[str, Any]:
 
 
 @router.get(
-    "/learning-log/{int:transcript_id}",
+    "/transcripts/{int:transcript_id}",
     **needs(Scope.READ, WholeTranscript, also={"part": "The number of the first part; 1 by default."}),
     summary="One transcript",
 )
@@ -151,21 +151,21 @@ def transcript(request: HttpRequest, transcript_id: int) -> dict[str, Any]:
     access = access_in(request)
     check_names(request, ["part"])
     rows = with_numbers(listed(visible_transcripts(access)))
-    found = rows.filter(pk=transcript_id).first() if transcript_id < 2**63 else None
-    if found is None:
+    row = rows.filter(pk=transcript_id).first() if transcript_id < 2**63 else None
+    if row is None:
         raise Refused(
             404, "transcript_not_found", f"There is no transcript {transcript_id}.", "List them: GET /api/transcripts"
         )
-    contents = contents_of(found, _first_part(request) - 1, PARTS)
+    contents = contents_of(row, _first_part(request) - 1, PARTS)
     shown = _shown(access, contents)
-    return as_row(found) | {"contents": [_part(one, shown) for one in contents.parts], "next": contents.further}
+    return as_row(row) | {"contents": [_part(one, shown) for one in contents.parts], "next": contents.further}
 
 
 def _first_part(request: HttpRequest) -> int:
-    given = request.GET.get("part", "") or "1"
-    if not given.isascii() or not given.isdecimal() or len(given) > 9 or not 0 < int(given) <= HIGHEST:
-        raise Refused(422, "invalid_part", f"part is {given[:40]!r}.", "Give a number from 1.", field="part")
-    return int(given)
+    text = request.GET.get("part", "") or "1"
+    if not text.isascii() or not text.isdecimal() or len(text) > 9 or not 0 < int(text) <= HIGHEST:
+        raise Refused(422, "invalid_part", f"part is {text[:40]!r}.", "Give a number from 1.", field="part")
+    return int(text)
 
 
 def _shown(access: Access, contents: Contents) -> set[int] | None:

@@ -98,7 +98,7 @@ def disguise(text: str) -> str:
     """Say how a raw text hides what it says; "" when it does not."""
     if not text.isascii() and (hidden := _hidden_characters(text)):
         return hidden
-    if any(not _is_alphabetical(found[0]) for found in SPELLED.finditer(text)):
+    if any(not _is_alphabetical(match[0]) for match in SPELLED.finditer(text)):
         return "words spelled letter by letter"
     if len(ENCODED_LETTER.findall(text)) >= 4:
         return "encoded letters"
@@ -149,12 +149,12 @@ def _latin(letter: str) -> str:
     return named[1].lower() if named else letter
 
 
-def _latin_of(found: re.Match[str]) -> str:
-    return _latin(found[0])
+def _latin_of(match: re.Match[str]) -> str:
+    return _latin(match[0])
 
 
-def _with_latin_letters(found: re.Match[str]) -> str:
-    return found[0].translate(LOOK_ALIKES) if not found[0].isascii() and MIXED.search(found[0]) else found[0]
+def _with_latin_letters(match: re.Match[str]) -> str:
+    return match[0].translate(LOOK_ALIKES) if not match[0].isascii() and MIXED.search(match[0]) else match[0]
 
 
 def _hides_latin(word: str) -> bool:
@@ -183,8 +183,8 @@ def _decoded_runs(text: str) -> Iterator[str]:
 
 def _text_of(decode: Callable[[str], bytes], value: str) -> Iterator[str]:
     try:
-        found = decode(value).decode()
+        text = decode(value).decode()
     except ValueError:
         return
-    if TEXT.search(found) and all(character.isprintable() or character.isspace() for character in found):
-        yield found
+    if TEXT.search(text) and all(character.isprintable() or character.isspace() for character in text):
+        yield text

@@ -69,9 +69,9 @@ def checked_service(service: str | None) -> str | None:
     if service is not None and not isinstance(service, str):  # a value of a JSON file
         raise InvalidMemory(f"service is {service!r}; allowed is a name, or nothing for general.", field="service")
     name = normalise_service(service)
-    if name is not None and (found := find(service or "")):
+    if name is not None and (credentials := find(service or "")):
         raise InvalidMemory(
-            f"service looks like a credential ({found[0].kind}); give the name of the service.", field="service"
+            f"service looks like a credential ({credentials[0].kind}); give the name of the service.", field="service"
         )
     if name is not None and not SERVICE.fullmatch(name):
         raise InvalidMemory(
@@ -84,10 +84,10 @@ def checked_service(service: str | None) -> str | None:
 
 def checked_agent(slug: str, taxonomy: str = "") -> str | None:
     """Return the slug of an agent, None for an empty one; in the agent taxonomy its id, by the one rule of ids."""
-    given = fold(slug)
+    text = fold(slug)
     has_file = taxonomy == AGENT_FILES.slug
-    name = agent_id(given) if has_file else given.lower()
-    if (given and not name) or (name and not has_file and not AGENT.fullmatch(name)):
+    name = agent_id(text) if has_file else text.lower()
+    if (text and not name) or (name and not has_file and not AGENT.fullmatch(name)):
         raise InvalidMemory(
             f"agent is {slug!r}; allowed is a slug of letters, digits, hyphens and underscores.", field="agent"
         )
@@ -126,11 +126,11 @@ def check_typed_confidence(confidence: float | None) -> None:
 
 def checked_tags(tags: Iterable[str]) -> list[str]:
     """Fold the tags, in their order and without credentials; drop repetitions and empty ones."""
-    found = list(dict.fromkeys(fold(mask(str(tag))) for tag in tags))
-    found = [tag for tag in found if tag]
-    if len(found) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in found):
+    unique = list(dict.fromkeys(fold(mask(str(tag))) for tag in tags))
+    unique = [tag for tag in unique if tag]
+    if len(unique) > MOST_TAGS or any(len(tag) > LONGEST_TAG for tag in unique):
         raise InvalidMemory(f"tags: at most {MOST_TAGS}, each of at most {LONGEST_TAG} characters.", field="tags")
-    return found
+    return unique
 
 
 def checked_surface(text: str, taxonomy: Taxonomy) -> str:

@@ -128,8 +128,8 @@ def _judge(text: str, folded: str, taxonomy: str, word: Word | None, thresholds:
         return Judgement("discard", "too short to say anything", (Reason.TOO_SHORT,))
     if is_knowledge and len(normal) < SHORTEST_KNOWLEDGE:
         return Judgement("discard", f"shorter than {SHORTEST_KNOWLEDGE} characters", (Reason.TOO_SHORT,))
-    if found := find(normal):
-        return Judgement("hold", f"holds a credential: {found[0].kind}", (Reason.CREDENTIAL,))
+    if credentials := find(normal):
+        return Judgement("hold", f"holds a credential: {credentials[0].kind}", (Reason.CREDENTIAL,))
     if MASK.search(normal) and len(WORD.findall(MASK.sub(" ", normal))) < 2:
         return Judgement("discard", "says nothing but a credential, which was masked", (Reason.ONLY_CREDENTIAL,))
     if what := disguise(text):
@@ -155,9 +155,9 @@ def _weigh(
     taint: str,
 ) -> Judgement:
     """Judge by the model's word and by the rules: what speaks for a text, what holds it, what discards it."""
-    said = word.gate if word else "allow"
-    if worthless or said == "discard":
-        codes = [reason for reason in (worthless, Reason.SAID_DISCARD if said == "discard" else None) if reason]
+    verdict = word.gate if word else "allow"
+    if worthless or verdict == "discard":
+        codes = [reason for reason in (worthless, Reason.SAID_DISCARD if verdict == "discard" else None) if reason]
         # What a rule throws away is saved by a decision alone: narration and lists name files, too.
         saved = [reason for reason in favourable if reason == Reason.DECISION or not worthless]
         if not saved:
@@ -195,10 +195,10 @@ def _share(confidence: float | None) -> float | None:
 def _unreadable_share(text: str) -> float:
     if text.isascii() and text.isprintable():
         return 0.0
-    seen = unreadable = 0
+    total = unreadable = 0
     for character in text:
         if character.isspace():
             continue
-        seen += 1
+        total += 1
         unreadable += character == "\ufffd" or unicodedata.category(character) in ("Cc", "Cs", "Co", "Cn")
-    return unreadable / seen if seen else 0.0
+    return unreadable / total if total else 0.0

@@ -64,17 +64,17 @@ def held(text: str, readings: Iterable[str] = ()) -> list[Reason]:
     plain = [reading for reading in read if reading.isascii() and reading.isprintable()]
     others = [reading for reading in read if reading not in plain]  # RE2 reads these in its own way
     joined = "\n".join(plain).encode()
-    found = [
+    reasons = [
         reason
         for reason, pattern, first in HELD
         if any(pattern.search(reading) for reading in (read if first.search(joined) else others))
     ]
     # Read backwards, or with digits as letters, any text holds short words of other languages, and addresses.
-    if Reason.ADDRESSES_AGENT not in found and ADDRESSES_ELSEWHERE.search(text):
-        found.insert(0, Reason.ADDRESSES_AGENT)
+    if Reason.ADDRESSES_AGENT not in reasons and ADDRESSES_ELSEWHERE.search(text):
+        reasons.insert(0, Reason.ADDRESSES_AGENT)
     if URL.search(text) or PUBLIC_ADDRESS.search(text):
-        found.append(Reason.URL)
-    return found
+        reasons.append(Reason.URL)
+    return reasons
 
 
 def references(text: str) -> list[Reason]:

@@ -93,30 +93,30 @@ class Learned:
 
 def learned(answer: str, *, phrases: bool = False) -> Learned:
     """Return what `answer` says was learned, each once. `phrases`: the four legacy phrases count too. Never raises."""
-    made = Learned()
+    result = Learned()
     if not SIGN.search(answer):
-        return made
+        return result
     if len(answer) > LONGEST:
         if SAYS_SO.search(answer):
-            made.refused.append(Refused("block", answer[:100], f"the answer is longer than {LONGEST:,} characters"))
-        return made
+            result.refused.append(Refused("block", answer[:100], f"the answer is longer than {LONGEST:,} characters"))
+        return result
     accepted = accepted_lines(answer)
     lines = [(number, line.strip()) for number, line in accepted.lines if len(line) <= LONGEST_LINE]
-    _blocks(lines, made)
+    _blocks(lines, result)
     skipped = sum(1 for line in accepted.skipped if len(line) <= LONGEST_LINE and HEADER.match(line.strip()))
     if skipped:
-        made.refused.append(
+        result.refused.append(
             Refused("block", "", f"{skipped} block{'s' * (skipped > 1)} in code or a quotation: another's words")
         )
-    _json(answer, accepted.lines, made)
+    _json(answer, accepted.lines, result)
     if phrases:
         for _, line in lines:
-            if said := PHRASE.match(line):
-                _take(made, "phrase", PHRASES[said[1].lower()], said[2].strip("* "))
-    return made
+            if match := PHRASE.match(line):
+                _take(result, "phrase", PHRASES[match[1].lower()], match[2].strip("* "))
+    return result
 
 
-def _blocks(lines: Sequence[tuple[int, str]], made: Learned) -> None:
+def _blocks(lines: Sequence[tuple[int, str]], result: Learned) -> None:
     """Read the blocks: the header, Type and Content, up to a line with # alone, a blank line after the content, or
     a line that is another's words."""
     place = 0
@@ -125,39 +125,39 @@ def _blocks(lines: Sequence[tuple[int, str]], made: Learned) -> None:
         place += 1
         if HEADER.match(line) is None:
             continue
-        given: dict[str, str] = {}
+        fields: dict[str, str] = {}
         while place < len(lines) and lines[place][0] == number + 1:
             number, line = lines[place]
-            if HEADER.match(line) or (not line and "content" in given):
+            if HEADER.match(line) or (not line and "content" in fields):
                 break
             place += 1
             if CLOSING.match(line):
                 break
-            if said := FIELD.match(line):
-                given.setdefault(said[1].lower(), said[2].strip("* "))
-        if "content" not in given:
-            made.refused.append(Refused("block", "", "the block has no line Content: …"))
+            if match := FIELD.match(line):
+                fields.setdefault(match[1].lower(), match[2].strip("* "))
+        if "content" not in fields:
+            result.refused.append(Refused("block", "", "the block has no line Content: …"))
             continue
-        _take(made, "block", given.get("type", ""), given["content"])
+        _take(result, "block", fields.get("type", ""), fields["content"])
 
 
-def _take(made: Learned, form: Form, kind: str, text: str) -> None:
-    said = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    content = fold(said)
+def _take(result: Learned, form: Form, kind: str, text: str) -> None:
+    first_line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    content = fold(first_line)
     if PLACEHOLDER.match(content) or PLACEHOLDER.match(kind.strip()):
-        made.refused.append(Refused(form, content[:LONGEST_CONTENT], "a placeholder of the form, not a learning"))
-    elif not SHORTEST_CONTENT <= len(content) <= LONGEST_CONTENT or len(said) > LONGEST_LINE:
+        result.refused.append(Refused(form, content[:LONGEST_CONTENT], "a placeholder of the form, not a learning"))
+    elif not SHORTEST_CONTENT <= len(content) <= LONGEST_CONTENT or len(first_line) > LONGEST_LINE:
         how = "shorter than 6" if len(content) < SHORTEST_CONTENT else "longer than 100"
-        made.refused.append(Refused(form, content[:300], f"{how} characters"))
-    elif len(made.found) >= MOST:
-        made.refused.append(Refused(form, content, f"more than {MOST} learnings in one answer"))
+        result.refused.append(Refused(form, content[:300], f"{how} characters"))
+    elif len(result.found) >= MOST:
+        result.refused.append(Refused(form, content, f"more than {MOST} learnings in one answer"))
     else:
         plain = fold(kind).strip("[]<>\"'`*. ").lower()
-        if all(fold(one.text).lower() != content.lower() for one in made.found):
-            made.found.append(Learning(form, plain if plain in AGENT.categories else OTHER, said))
+        if all(fold(one.text).lower() != content.lower() for one in result.found):
+            result.found.append(Learning(form, plain if plain in AGENT.categories else OTHER, first_line))
 
 
-def _json(answer: str, lines: Sequence[tuple[int, str]], made: Learned) -> None:
+def _json(answer: str, lines: Sequence[tuple[int, str]], result: Learned) -> None:
     """Read the JSON objects with one of the keys: a whole fence, or inline in the agent's own lines."""
     if not KEY.search(answer):
         return
@@ -167,24 +167,24 @@ def _json(answer: str, lines: Sequence[tuple[int, str]], made: Learned) -> None:
         value = _decoded(fence.content.strip(), 0)
         whole = value is not None and value[1] == len(fence.content.strip())
         if value is None or not whole or fence.level or quoting or fence.info.strip().lower() not in JSON_FENCES:
-            made.refused.append(Refused("remember", "", "JSON in code or a quotation: another's words"))
+            result.refused.append(Refused("remember", "", "JSON in code or a quotation: another's words"))
         else:
-            _from_json(value[0], made)
+            _from_json(value[0], result)
     text = "\n".join(line for _, line in lines)
-    end, left = 0, MOST_OBJECTS
+    end, remaining = 0, MOST_OBJECTS
     for opening in OBJECT.finditer(text):
-        start, left = text.index("{", opening.start()), left - 1
-        if start < end or left < 0:
+        start, remaining = text.index("{", opening.start()), remaining - 1
+        if start < end or remaining < 0:
             continue
         begins = text.rfind("\n", 0, start) + 1
-        found = _decoded(text, start)
-        if found is None:
+        pair = _decoded(text, start)
+        if pair is None:
             continue
-        end = found[1]
+        end = pair[1]
         if may_precede(text[begins:end], start - begins):
-            _from_json(found[0], made)
+            _from_json(pair[0], result)
         else:
-            made.refused.append(Refused("remember", "", "JSON within a sentence or a quotation: another's words"))
+            result.refused.append(Refused("remember", "", "JSON within a sentence or a quotation: another's words"))
 
 
 def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
@@ -196,23 +196,23 @@ def _decoded(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     return (value, end) if isinstance(value, dict) else None
 
 
-def _from_json(value: dict[str, Any], made: Learned) -> None:
+def _from_json(value: dict[str, Any], result: Learned) -> None:
     for key, entries in value.items():
         form = KEYS.get(key.lower())
         if form is None or entries is None:
             continue
         if not isinstance(entries, list):
-            made.refused.append(Refused(form, str(entries)[:100], f"{key} is no list"))
+            result.refused.append(Refused(form, str(entries)[:100], f"{key} is no list"))
             continue
-        made.replaces = made.replaces or form == "memories"
+        result.replaces = result.replaces or form == "memories"
         for entry in entries:
             if isinstance(entry, str):
-                _take(made, form, "", entry)
+                _take(result, form, "", entry)
             elif isinstance(entry, dict):
-                _take(made, form, _said(entry, "type", "category"), _said(entry, "content", "text", "memory"))
+                _take(result, form, _said(entry, "type", "category"), _said(entry, "content", "text", "memory"))
             else:
                 reason = f"an entry of {key} is neither a text nor an object"
-                made.refused.append(Refused(form, str(entry)[:100], reason))
+                result.refused.append(Refused(form, str(entry)[:100], reason))
 
 
 def _said(entry: dict[str, Any], *names: str) -> str:

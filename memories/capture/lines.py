@@ -92,12 +92,12 @@ def in_plain_text(text: str, pattern: re.Pattern[str]) -> list[str]:
     places = _places(lines, pattern)
     if not places or not _is_parsed(text, lines):
         return []
-    found = (pattern.match(lines[number], start) for number, start in _others(lines, places, pattern)[1])
-    return [match[0] for match in found if match]
+    matches = (pattern.match(lines[number], start) for number, start in _others(lines, places, pattern)[1])
+    return [match[0] for match in matches if match]
 
 
 def _places(lines: Sequence[str], pattern: re.Pattern[str]) -> list[tuple[int, int]]:
-    return [(number, found.start()) for number, line in enumerate(lines) for found in pattern.finditer(line)]
+    return [(number, match.start()) for number, line in enumerate(lines) for match in pattern.finditer(line)]
 
 
 def _others(
@@ -118,12 +118,12 @@ def _others(
         if token.type != "inline" or not token.map or place in in_element or not pattern.search(token.content):
             continue
         first, last = (bisect_left(openings, (line, -1)) for line in token.map)
-        given = [opening for opening in openings[first:last] if shown[opening[0]] != IN_FENCE]
+        expected = [opening for opening in openings[first:last] if shown[opening[0]] != IN_FENCE]
         plain = list(_in_plain_text(token.content, pattern))
-        if len(plain) == len(given):  # fails closed where the parser left something out
+        if len(plain) == len(expected):  # fails closed where the parser left something out
             own += [
                 (number, start)
-                for (number, start), is_plain in zip(given, plain, strict=True)
+                for (number, start), is_plain in zip(expected, plain, strict=True)
                 if is_plain and number not in others
             ]
     return others, own
@@ -152,19 +152,19 @@ def _fenced_or_quoted(lines: Sequence[str]) -> tuple[set[int], list[str]]:
     shown: list[str] = []
     fence = ""
     for number, line in enumerate(lines):
-        found = FENCE.match(line) if "```" in line or "~~~" in line else None
+        match = FENCE.match(line) if "```" in line or "~~~" in line else None
         if fence:
-            if found and not found[1].strip() and found[2].startswith(fence) and not found[3].strip():
+            if match and not match[1].strip() and match[2].startswith(fence) and not match[3].strip():
                 fence = ""
-        elif found and not ("`" in found[2] and "`" in found[3]):  # ```code``` on one line opens nothing
-            fence = found[2]
+        elif match and not ("`" in match[2] and "`" in match[3]):  # ```code``` on one line opens nothing
+            fence = match[2]
         else:
             if line.lstrip().startswith(">"):
                 others.add(number)
             shown.append(line)
             continue
         others.add(number)
-        indented = found[1] if found else line[: len(line) - len(line.lstrip())]
+        indented = match[1] if match else line[: len(line) - len(line.lstrip())]
         shown.append(indented + IN_FENCE)
     return others, shown
 
@@ -178,14 +178,14 @@ def _in_elements(tokens: Sequence[Token]) -> set[int]:
         for tag in TAG.finditer(token.content)
     ]
     closed = {name: place for place, closes, name in tags if closes}
-    found: set[int] = set()
+    places: set[int] = set()
     until = -1
     for place, closes, name in tags:
         if not closes:
             end = closed.get(name, len(tokens) if name in QUOTING_TAGS else -1)
-            found.update(range(max(place, until) + 1, end))
+            places.update(range(max(place, until) + 1, end))
             until = max(until, end - 1)
-    return found
+    return places
 
 
 @lru_cache(maxsize=4)

@@ -46,18 +46,18 @@ def memory_markers(text: str, *, in_project: bool = False) -> MemoryMarkers:
     if OPENING not in text:
         return MemoryMarkers()
     accepted = accepted_lines(text)
-    found: list[Statement] = []
+    statements: list[Statement] = []
     unknown: list[UnknownMarker] = []
-    taken = 0
+    last_line = 0
     for place in accepted.markers:
         line = place.line
-        if place.number == taken or not line.startswith(OPENING, place.start):
+        if place.number == last_line or not line.startswith(OPENING, place.start):
             continue
         match = MARKER.match(line, place.start)
         if match is None or _taxonomy(match[1], in_project) is None:
             unknown += _unknown(line, place.start, in_project)
             continue
-        taken = place.number
+        last_line = place.number
         category, service, rest = match.groups()
         if len(service or "") > SERVICE_LENGTH:
             reason = f"the service's name is longer than {SERVICE_LENGTH} characters"
@@ -65,8 +65,8 @@ def memory_markers(text: str, *, in_project: bool = False) -> MemoryMarkers:
             continue
         statement = _statement(category, _unwrap(line[: place.start], rest.strip()), service)
         if statement.observation:
-            found.append(statement)
-    return MemoryMarkers(found, unknown, sum(OPENING in line for line in accepted.skipped))
+            statements.append(statement)
+    return MemoryMarkers(statements, unknown, sum(OPENING in line for line in accepted.skipped))
 
 
 def memory_from_key(key: str, value: str, *, in_project: bool = False) -> Statement | UnknownMarker:
@@ -76,14 +76,14 @@ def memory_from_key(key: str, value: str, *, in_project: bool = False) -> Statem
     """
     parts = [part.strip() for part in str(key).split(":")]
     shown = f"{key}: {value}"
-    known = _known(in_project)
-    if len(parts) == 2 and parts[1] not in known and parts[0] in known:
+    categories = _known(in_project)
+    if len(parts) == 2 and parts[1] not in categories and parts[0] in categories:
         parts.reverse()
     category = parts[-1]
     service = parts[0] if len(parts) == 2 else ""
     if len(parts) > 2:
         return UnknownMarker(category, shown, "the key is neither service:category nor category")
-    if category not in known:
+    if category not in categories:
         return UnknownMarker(category, shown, _no_category(category, in_project))
     if service and not SERVICE.fullmatch(service):
         return UnknownMarker(category, shown, _no_service(service))
@@ -97,8 +97,8 @@ def statement_of(category: str, text: str, service: str | None = None, *, in_pro
     `in_project` as for `memory_markers`. Raises InvalidMemory.
     """
     if _taxonomy(category, in_project) is None:
-        known = "a category of projects, and you have none" if category in OF_PROJECTS else "not a category"
-        raise InvalidMemory(f"{category!r} is {known}.", f"Use {', '.join(_known(in_project))}.", field="category")
+        reason = "a category of projects, and you have none" if category in OF_PROJECTS else "not a category"
+        raise InvalidMemory(f"{category!r} is {reason}.", f"Use {', '.join(_known(in_project))}.", field="category")
     return _statement(category, text, service)
 
 

@@ -69,5 +69,5 @@ OF_THE_MODEL = frozenset((Reason.SAID_DISCARD, Reason.SAID_HOLD, Reason.LOW_CONF
 
 def in_words(codes: Iterable[str]) -> str:
     """Say the reasons with these codes for people, joined by semicolons. An unknown code stands for itself."""
-    known = {reason.value: reason.words for reason in Reason}
-    return "; ".join(known.get(code, code) for code in codes)
+    by_code = {reason.value: reason.words for reason in Reason}
+    return "; ".join(by_code.get(code, code) for code in codes)

@@ -46,10 +46,10 @@ def join_lettered(text: str) -> str:
     return LONE_LETTER.sub(_joined, text)
 
 
-def _joined(found: re.Match[str]) -> str:
-    text, at = found.string, found.start()
+def _joined(match: re.Match[str]) -> str:
+    text, at = match.string, match.start()
     before = text[text.rfind(" ", 0, at) + 1 : at].lstrip("([\"'“").lower()
-    return f"-{found[0].lstrip()}" if before in THINGS else found[0]
+    return f"-{match[0].lstrip()}" if before in THINGS else match[0]
 
 
 def normalise_service(service: str | None) -> str | None:

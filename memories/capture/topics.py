@@ -19,7 +19,7 @@ from memories.capture.text import fold
 
 LONGEST = 1_000
 """Characters that are read. A longer text is a topic of its own: observations are short."""
-_PATTERNS = expressions(read_table("topics"))
+PATTERNS = expressions(read_table("topics"))
 
 _ANY_CASE = re2.Options()
 _ANY_CASE.case_sensitive = False
@@ -28,14 +28,14 @@ _ANY_CASE.case_sensitive = False
 TOPICS = tuple(
     (name, re.compile(pattern, re.IGNORECASE), re2.compile(without_lookaround(pattern), _ANY_CASE))
     for name, pattern in (
-        ("the agent", _PATTERNS["agent"]),
-        ("rights", _PATTERNS["rights"]),
-        ("reports", _PATTERNS["reports"]),
-        ("credentials", _PATTERNS["credentials"]),
-        ("foreign hosts", _PATTERNS["hosts"]),
-        ("removal", _PATTERNS["removal"]),
-        ("protection", _PATTERNS["protections"]),
-        ("standing orders", f"{_PATTERNS['orders']}|{_PATTERNS['norms']}"),
+        ("the agent", PATTERNS["agent"]),
+        ("rights", PATTERNS["rights"]),
+        ("reports", PATTERNS["reports"]),
+        ("credentials", PATTERNS["credentials"]),
+        ("foreign hosts", PATTERNS["hosts"]),
+        ("removal", PATTERNS["removal"]),
+        ("protection", PATTERNS["protections"]),
+        ("standing orders", f"{PATTERNS['orders']}|{PATTERNS['norms']}"),
     )
 )
 
@@ -48,9 +48,9 @@ def topics(text: str) -> tuple[str, ...]:
     plain = [reading for reading in read if reading.isascii() and reading.isprintable()]
     others = [reading for reading in read if reading not in plain]  # RE2 reads these in its own way
     joined = "\n".join(plain).encode()
-    found = tuple(
+    names = tuple(
         name
         for name, pattern, first in TOPICS
         if any(pattern.search(reading) for reading in (read if first.search(joined) else others))
     )
-    return found if len(text) <= LONGEST else (*found, "a long text")
+    return names if len(text) <= LONGEST else (*names, "a long text")

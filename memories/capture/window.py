@@ -71,8 +71,8 @@ class Days:
             day = today + timedelta(days=ahead)
             if self.last is not None and day > self.last:
                 return None
-            if self.is_on(day) and (found := self._of(day))[1] > at:
-                return found
+            if self.is_on(day) and (span := self._of(day))[1] > at:
+                return span
         return None
 
     def _of(self, day: date) -> Opening:
@@ -124,130 +124,130 @@ def next_opening(window: Window, at: datetime) -> Opening | None:
 
     None when it opens no more. Until an opening ends, each later time has the same one.
     """
-    known = _known.get(window.text)
-    if known is not None and known[0] <= at < known[1][1]:
-        return known[1]
-    found = window.opening(at.astimezone(UTC))
-    if found is not None and not isinstance(window, Cron):  # openings of a cron line may overlap
+    entry = _known.get(window.text)
+    if entry is not None and entry[0] <= at < entry[1][1]:
+        return entry[1]
+    opening = window.opening(at.astimezone(UTC))
+    if opening is not None and not isinstance(window, Cron):  # openings of a cron line may overlap
         if len(_known) >= MOST_KNOWN:
             _known.clear()
-        _known[window.text] = at, found
-    return found
+        _known[window.text] = at, opening
+    return opening
 
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Window:
     """Read the text of a window. Raises InvalidMemory with the allowed forms."""
-    given = fold(text)
-    if len(given) > LONGEST:
-        raise InvalidMemory(f"surface has {len(given):,} characters; at most {LONGEST} are stored.", field="surface")
-    words, zone = _zone(given.split(" "), given)
+    surface = fold(text)
+    if len(surface) > LONGEST:
+        raise InvalidMemory(f"surface has {len(surface):,} characters; at most {LONGEST} are stored.", field="surface")
+    words, zone = _zone(surface.split(" "), surface)
     rest = re.sub(r" ?(,|\.\.|(?<=:\d\d)(?: - |-)(?=\d)) ?", lambda sign: sign[1].strip(), " ".join(words).lower())
     shown = f"{rest} {zone.key}".strip() if zone.key != "UTC" else rest
-    if found := CRON.fullmatch(rest):
-        return _cron(found, shown, zone)
+    if match := CRON.fullmatch(rest):
+        return _cron(match, shown, zone)
     start, length = timedelta(), A_DAY
-    if found := HOURS.fullmatch(rest):
-        rest = found[1] or ""
-        start, length = _hours(found, given)
+    if match := HOURS.fullmatch(rest):
+        rest = match[1] or ""
+        start, length = _hours(match, surface)
     elif not rest:
-        _refuse(given)
-    is_on, last = _days(rest, given)
+        _refuse(surface)
+    is_on, last = _days(rest, surface)
     window = Days(shown, is_on, zone, start, length, last)
     if length == A_DAY and last is None and all(is_on(date(2027, 1, 1) + timedelta(days=n)) for n in range(366)):
-        raise InvalidMemory(f"surface is {given!r}, which is always.", "Leave it empty.", field="surface")
+        raise InvalidMemory(f"surface is {surface!r}, which is always.", "Leave it empty.", field="surface")
     return window
 
 
-def _refuse(given: str, why: str = "") -> NoReturn:
-    raise InvalidMemory(f"surface is {given!r}{f', but {why}' if why else ''}. Allowed are {FORMS}.", field="surface")
+def _refuse(surface: str, why: str = "") -> NoReturn:
+    raise InvalidMemory(f"surface is {surface!r}{f', but {why}' if why else ''}. Allowed are {FORMS}.", field="surface")
 
 
-def _zone(words: list[str], given: str) -> tuple[list[str], ZoneInfo]:
+def _zone(words: list[str], surface: str) -> tuple[list[str], ZoneInfo]:
     if not ZONE.fullmatch(words[-1]):
         return words, ZoneInfo("UTC")
     try:
         return words[:-1], ZoneInfo("UTC" if words[-1].lower() == "utc" else words[-1])
     except (OSError, ValueError, KeyError):  # KeyError: ZoneInfoNotFoundError
-        _refuse(given, f"there is no time zone {words[-1]}")
+        _refuse(surface, f"there is no time zone {words[-1]}")
 
 
-def _cron(found: re.Match[str], shown: str, zone: ZoneInfo) -> Cron:
-    length = int(found[2]) * UNITS[found[3]]
+def _cron(match: re.Match[str], shown: str, zone: ZoneInfo) -> Cron:
+    length = int(match[2]) * UNITS[match[3]]
     if not timedelta() < length <= LONGEST_OPENING:
-        _refuse(found[0], f"a length is from 1m to {LONGEST_OPENING.days}d")
+        _refuse(match[0], f"a length is from 1m to {LONGEST_OPENING.days}d")
     try:
-        next(CronSim(found[1], datetime(2000, 1, 1, tzinfo=UTC)))
+        next(CronSim(match[1], datetime(2000, 1, 1, tzinfo=UTC)))
     except (CronSimError, StopIteration):
-        _refuse(found[0], f"{found[1]} is no cron expression of five fields that fires")
-    return Cron(shown, found[1], zone, length)
+        _refuse(match[0], f"{match[1]} is no cron expression of five fields that fires")
+    return Cron(shown, match[1], zone, length)
 
 
-def _hours(found: re.Match[str], given: str) -> tuple[timedelta, timedelta]:
+def _hours(match: re.Match[str], surface: str) -> tuple[timedelta, timedelta]:
     """Return the start of times of day and their length; an end before the start is one of the next day."""
-    numbers = [int(number) for number in found.groups()[1:]]
+    numbers = [int(number) for number in match.groups()[1:]]
     start, end = (timedelta(hours=numbers[at], minutes=numbers[at + 1]) for at in (0, 2))
     if numbers[1] > 59 or numbers[3] > 59 or start >= A_DAY or end > A_DAY or start == end:
-        _refuse(given, "its times of day are not two different ones")
+        _refuse(surface, "its times of day are not two different ones")
     return start, (end - start) if end > start else end - start + A_DAY
 
 
-def _days(text: str, given: str) -> tuple[Callable[[date], bool], date | None]:
+def _days(text: str, surface: str) -> tuple[Callable[[date], bool], date | None]:
     """Return which days a text names, and the last of them where there is one. "" is each day."""
     if not text:
         return (lambda day: True), None
-    if found := DATES.fullmatch(text):
-        return _dates(found, given)
-    if found := YEARLY.fullmatch(text):
-        return _yearly(found, given), None
-    if found := OF_MONTH.fullmatch(text):
-        return _of_month(found, given), None
-    if (found := NTH.fullmatch(text)) and found[2] in NAMES:
-        return _nth(ORDINALS[found[1]], NAMES[found[2]]), None
-    weekdays = _weekdays(text, given)
+    if match := DATES.fullmatch(text):
+        return _dates(match, surface)
+    if match := YEARLY.fullmatch(text):
+        return _yearly(match, surface), None
+    if match := OF_MONTH.fullmatch(text):
+        return _of_month(match, surface), None
+    if (match := NTH.fullmatch(text)) and match[2] in NAMES:
+        return _nth(ORDINALS[match[1]], NAMES[match[2]]), None
+    weekdays = _weekdays(text, surface)
     return (lambda day: day.weekday() in weekdays), None
 
 
-def _weekdays(text: str, given: str) -> set[int]:
+def _weekdays(text: str, surface: str) -> set[int]:
     """Read "mon,wed", "mon-fri" or both."""
-    found: set[int] = set()
+    days: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
         if first not in NAMES or (last or first) not in NAMES:
-            _refuse(given)
+            _refuse(surface)
         start = NAMES[first]
-        found |= {(start + n) % 7 for n in range((NAMES[last or first] - start) % 7 + 1)}
-    return found
+        days |= {(start + n) % 7 for n in range((NAMES[last or first] - start) % 7 + 1)}
+    return days
 
 
-def _dates(found: re.Match[str], given: str) -> tuple[Callable[[date], bool], date]:
+def _dates(match: re.Match[str], surface: str) -> tuple[Callable[[date], bool], date]:
     try:
-        first = date.fromisoformat(found[1])
-        last = date.fromisoformat(found[2] or found[1])
+        first = date.fromisoformat(match[1])
+        last = date.fromisoformat(match[2] or match[1])
     except ValueError:
-        _refuse(given, "there is no such date")
+        _refuse(surface, "there is no such date")
     if not first <= last < first + LONGEST_OPENING or not 2000 <= first.year < 2200:
-        _refuse(given, f"a range is from 1 to {LONGEST_OPENING.days} days, its first day before its last")
+        _refuse(surface, f"a range is from 1 to {LONGEST_OPENING.days} days, its first day before its last")
     return (lambda day: first <= day <= last), last
 
 
-def _yearly(found: re.Match[str], given: str) -> Callable[[date], bool]:
-    first = int(found[1]), int(found[2])
-    last = (int(found[3]), int(found[4])) if found[3] else first
+def _yearly(match: re.Match[str], surface: str) -> Callable[[date], bool]:
+    first = int(match[1]), int(match[2])
+    last = (int(match[3]), int(match[4])) if match[3] else first
     try:
         for month, day in (first, last):
             date(2024, month, day)  # a leap year
     except ValueError:
-        _refuse(given, "there is no such day of a year")
+        _refuse(surface, "there is no such day of a year")
     if first <= last:
         return lambda day: first <= (day.month, day.day) <= last
     return lambda day: (day.month, day.day) >= first or (day.month, day.day) <= last
 
 
-def _of_month(found: re.Match[str], given: str) -> Callable[[date], bool]:
-    numbers = {int(number) for number in found[1].split(",")}
+def _of_month(match: re.Match[str], surface: str) -> Callable[[date], bool]:
+    numbers = {int(number) for number in match[1].split(",")}
     if not all(1 <= abs(number) <= 31 for number in numbers):
-        _refuse(given, "a day of a month is from 1 to 31, or from -1 (the last) to -31")
+        _refuse(surface, "a day of a month is from 1 to 31, or from -1 (the last) to -31")
     return lambda day: not numbers.isdisjoint((day.day, day.day - monthrange(day.year, day.month)[1] - 1))
 
 

@@ -71,17 +71,17 @@ def commit_as_it_is(row: MemoryFile, seen: Seen, change: Change, at: datetime) -
 
 
 def _write(
-    row: MemoryFile, seen: Seen, change: Change, committed: bytes | None, working: bytes | None, at: datetime
+    row: MemoryFile, snapshot: Seen, change: Change, committed: bytes | None, working: bytes | None, at: datetime
 ) -> None:
-    check_writable(seen.spot)
-    repository, path = seen.spot.repository, seen.spot.path
-    mode = seen.committed.mode if seen.committed else "100644"
+    check_writable(snapshot.spot)
+    repository, path = snapshot.spot.repository, snapshot.spot.path
+    mode = snapshot.committed.mode if snapshot.committed else "100644"
     new = git.write_blob(repository, committed) if committed is not None else ""
     staged = git.blob_in_index(repository, path)
-    index = _staged(seen, staged, change, new)
+    index = _staged(snapshot, staged, change, new)
     commit = git.make_commit(
         repository,
-        seen.head.commit,
+        snapshot.head.commit,
         path,
         (mode, new) if new else None,
         change.message,
@@ -90,11 +90,11 @@ def _write(
     )
     pending = {
         "commit": commit,
-        "branch": seen.head.branch,
+        "branch": snapshot.head.branch,
         "mode": staged.mode if staged else mode,
         "index": index,
         "index_before": staged.sha if staged else "",
-        "before": git.write_blob(repository, seen.working) if seen.working is not None else "",
+        "before": git.write_blob(repository, snapshot.working) if snapshot.working is not None else "",
         "after": git.write_blob(repository, working) if working is not None else "",
         "proposal": change.proposal,
         "rejects": change.rejects,
@@ -103,22 +103,22 @@ def _write(
     store(row, pending=pending)
     subject = change.message.partition("\n")[0]
     try:
-        git.move_branch(repository, seen.head.branch, commit, seen.head.commit, f"claudeops: {subject}")
+        git.move_branch(repository, snapshot.head.branch, commit, snapshot.head.commit, f"claudeops: {subject}")
     except GitError:
         store(row, pending={})
         raise
-    complete(row, seen.spot, at)
+    complete(row, snapshot.spot, at)
 
 
-def _staged(seen: Seen, staged: Blob | None, change: Change, new: str) -> str:
+def _staged(snapshot: Seen, staged: Blob | None, change: Change, new: str) -> str:
     """Return the object that the index is to have: what a person staged of the file stays, with the change in it."""
-    if staged is None or (seen.committed and staged.sha == seen.committed.sha):
+    if staged is None or (snapshot.committed and staged.sha == snapshot.committed.sha):
         return new
     try:
         text = render(change.edit(parse(decode(staged.data))))
     except MemoriesError:
         return staged.sha
-    return git.write_blob(seen.spot.repository, text.encode())
+    return git.write_blob(snapshot.spot.repository, text.encode())
 
 
 def complete(row: MemoryFile, spot: Spot, at: datetime) -> None:
@@ -207,15 +207,15 @@ def is_undone(commit: MemoryFileCommit) -> bool:
 
 def without(now: Document, before: Document, after: Document) -> Document:
     """Return `now` without what made `before` to `after`. Raises Conflict for what later edits touched, too."""
-    made = document.difference(before, after)
+    difference = document.difference(before, after)
     merged = document.merge(after, now, before)
     wanted = document.difference(after, before)
-    if not merged.clashes and document.keeps_others(now, merged.document, made.added, wanted.added):
+    if not merged.clashes and document.keeps_others(now, merged.document, difference.added, wanted.added):
         return merged.document
     try:
-        for entry in made.added:
+        for entry in difference.added:
             now = document.remove(now, entry.text, section=entry.section)
-        for entry in made.removed:
+        for entry in difference.removed:
             now = document.put_back(now, entry)
     except Misfit as error:
         raise Conflict(f"A later change touches the same lines: {error}", "Edit the file instead.") from None

@@ -131,9 +131,9 @@ class Document:
     def _headings(self) -> tuple[tuple[int, int, str], ...]:
         """Return (line, level, title) of each heading."""
         return tuple(
-            (at, len(found[1]), fold(found[2]))
+            (at, len(match[1]), fold(match[2]))
             for at, (text, _) in enumerate(self.lines)
-            if not self.hidden[at] and (found := HEADING.match(_bare(text, at)))
+            if not self.hidden[at] and (match := HEADING.match(_bare(text, at)))
         )
 
     def _entries(self) -> Iterator[Entry]:
@@ -143,13 +143,13 @@ class Document:
         while at < len(self.lines):
             section = starts.get(at, "" if at in tops else section)
             text = _bare(self.lines[at][0], at)
-            found = None if self.hidden[at] or RULE.match(text) else ENTRY.match(text)
-            said = fold(found[1]) if found else ""
-            if not said:
+            match = None if self.hidden[at] or RULE.match(text) else ENTRY.match(text)
+            content = fold(match[1]) if match else ""
+            if not content:
                 at += 1
                 continue
             end = self._end_of_entry(at)
-            day, rest = _dated(said)
+            day, rest = _dated(content)
             yield Entry(section, day, rest, at, end)
             at = end
 
@@ -168,7 +168,7 @@ class Document:
 
 def parse(text: str) -> Document:
     """Read a document; any text is one. A line ends with \\n or \\r\\n, as in git."""
-    lines = tuple((found[1], found[2]) for found in LINE.finditer(text))
+    lines = tuple((match[1], match[2]) for match in LINE.finditer(text))
     return Document(lines[:-1] if lines and lines[-1] == ("", "") else lines)
 
 
@@ -179,7 +179,7 @@ def render(document: Document) -> str:
 def section_name(title: str) -> str:
     """Return the slug of the category whose section has this title; else the folded title."""
     wanted = fold(title).casefold()
-    return next((slug for slug, known in SECTIONS.items() if wanted in (known.casefold(), slug)), fold(title))
+    return next((slug for slug, heading in SECTIONS.items() if wanted in (heading.casefold(), slug)), fold(title))
 
 
 def entry_text(text: str) -> str:
@@ -196,9 +196,9 @@ def find(document: Document, target: str, section: str = "") -> Entry | None:
     """Return the first entry of this text, in `section` (a slug) if there is one; None without any."""
     wanted = fold(target)
     for texts in (lambda entry: (entry.text,), lambda entry: (mask(entry.text), entry_text(entry.text))):
-        found = [entry for entry in document.entries if wanted in texts(entry)]
-        if found:
-            return next((entry for entry in found if entry.section == section), found[0])
+        entries = [entry for entry in document.entries if wanted in texts(entry)]
+        if entries:
+            return next((entry for entry in entries if entry.section == section), entries[0])
     return None
 
 
@@ -273,13 +273,13 @@ def _with_section(document: Document, section: str, line: Line) -> Document:
     order = list(SECTIONS)
     rank = order.index(section) if section in order else len(order)
     later = (one.line for one in document.sections if one.name in SECTIONS and order.index(one.name) > rank)
-    made = [(f"## {SECTIONS.get(section, section)}", nl), ("", nl), line]
+    lines = [(f"## {SECTIONS.get(section, section)}", nl), ("", nl), line]
     if not any(text.strip("\ufeff \t\r") for text, _ in document.lines):
         mark = "\ufeff" if document.lines and document.lines[0][0].startswith("\ufeff") else ""
-        return Document(((f"{mark}{TITLE}", nl), ("", nl), *made))
+        return Document(((f"{mark}{TITLE}", nl), ("", nl), *lines))
     at = next(later, len(document.lines))
     before = [] if at == 0 or not document.lines[at - 1][0].strip("\ufeff \t\r") else [("", nl)]
-    return _put(document, at, at, [*before, *made, *([("", nl)] if at < len(document.lines) else [])])
+    return _put(document, at, at, [*before, *lines, *([("", nl)] if at < len(document.lines) else [])])
 
 
 def _put(document: Document, start: int, end: int, lines: Sequence[Line]) -> Document:
@@ -299,11 +299,11 @@ def _bare(text: str, at: int) -> str:
 
 
 def _dated(text: str) -> tuple[date | None, str]:
-    found = DATED.match(text)
-    if not found:
+    match = DATED.match(text)
+    if not match:
         return None, text
     try:
-        return date.fromisoformat(found[1]), found[2]
+        return date.fromisoformat(match[1]), match[2]
     except ValueError:
         return None, text
 
@@ -321,8 +321,8 @@ def _hidden(lines: Sequence[Line]) -> Iterator[bool]:
             if closes and not closes.strip(fence[0]) and len(closes) >= len(fence):
                 fence = ""
             yield True
-        elif found := FENCE.match(text):
-            fence = found[1]
+        elif match := FENCE.match(text):
+            fence = match[1]
             yield True
         elif COMMENT.match(text):
             comment = "-->" not in text.partition("<!--")[2]
@@ -454,23 +454,23 @@ class Difference:
 
 def difference(before: Document, after: Document) -> Difference:
     """Return the entries of `after` that are new, and those of `before` that are gone, by section and text."""
-    known, found = Counter(_keys(before)), Counter(_keys(after))
-    return Difference(_left(after, found - known), _left(before, known - found))
+    old, new = Counter(_keys(before)), Counter(_keys(after))
+    return Difference(_left(after, new - old), _left(before, old - new))
 
 
 def _left(document: Document, wanted: Counter[tuple[str, str]]) -> tuple[Entry, ...]:
-    left = []
+    entries = []
     for entry in document.entries:
         if wanted[entry.section, entry.text] > 0:
             wanted[entry.section, entry.text] -= 1
-            left.append(entry)
-    return tuple(left)
+            entries.append(entry)
+    return tuple(entries)
 
 
 def keeps_others(before: Document, after: Document, gone: Sequence[Entry], new: Sequence[Entry]) -> bool:
     """Say whether an edit changed nothing but these entries: the others have the section that they had."""
-    kept = Counter(_keys(before)) - Counter((entry.section, entry.text) for entry in gone)
-    return Counter(_keys(after)) == kept + Counter((entry.section, entry.text) for entry in new)
+    others = Counter(_keys(before)) - Counter((entry.section, entry.text) for entry in gone)
+    return Counter(_keys(after)) == others + Counter((entry.section, entry.text) for entry in new)
 
 
 def became(before: Document, after: Document, target: str, section: str = "") -> tuple[str, int]:
@@ -483,8 +483,8 @@ def became(before: Document, after: Document, target: str, section: str = "") ->
     if clash is None:
         return "", 0
     lines = range(clash.line, clash.line + len(clash.theirs))
-    known = {(one.section, one.text) for one in before.entries}
-    new = [one for one in after.entries if one.line in lines and (one.section, one.text) not in known]
+    old_keys = {(one.section, one.text) for one in before.entries}
+    new = [one for one in after.entries if one.line in lines and (one.section, one.text) not in old_keys]
     best = max(new, key=lambda one: SequenceMatcher(None, one.text, entry.text).ratio(), default=None)
     return (best.text, best.line) if best else ("", clash.line)
 
@@ -495,9 +495,9 @@ def put_back(document: Document, entry: Entry) -> Document:
 
 
 def _put_undated(document: Document, entry: Entry) -> Document:
-    made = add(document, entry.section, entry.text, on=date.min)
+    dated_document = add(document, entry.section, entry.text, on=date.min)
     lines = [
         (f"- {entry_text(entry.text)}", end) if text == entry_line(entry.text, date.min) else (text, end)
-        for text, end in made.lines
+        for text, end in dated_document.lines
     ]
     return Document(tuple(lines))

@@ -45,11 +45,11 @@ __all__ = [
 def file_of(project: Project | None) -> MemoryFile:
     """Return the row of a project's file (None: of the global one), made when it is missing; no git is run."""
     place = place_of(project)
-    found, _ = MemoryFile.objects.get_or_create(
+    row, _ = MemoryFile.objects.get_or_create(
         project=project,
         defaults={"host": settings.CLAUDEOPS_HOST, "repository": str(place.folder), "path": place.path},
     )
-    return found
+    return row
 
 
 def refresh(file: MemoryFile, *, at: datetime | None = None) -> MemoryFile:
@@ -89,13 +89,13 @@ def init(project: Project | None, *, at: datetime | None = None) -> MemoryFile:
     when, row = to_utc(at), file_of(project)
     if row.host != settings.CLAUDEOPS_HOST:
         MemoryFile.objects.filter(pk=row.pk).update(host=settings.CLAUDEOPS_HOST, stamp="", pending={})
-    known = row.text
+    row_text = row.text
     with alone(row):
-        seen = ready(row, when, may_begin=True)
-        if seen.working is None:
+        snapshot = ready(row, when, may_begin=True)
+        if snapshot.working is None:
             # A repository that was lost begins with the text that the database has.
-            text = f"{document.TITLE}\n" if seen.head.commit or not known else known
-            commit_change(row, seen, Change(lambda _: parse(text), f"Begin {seen.spot.path}\n"), when)
+            text = f"{document.TITLE}\n" if snapshot.head.commit or not row_text else row_text
+            commit_change(row, snapshot, Change(lambda _: parse(text), f"Begin {snapshot.spot.path}\n"), when)
         return read_row(row.pk, when)[0]
 
 
@@ -166,13 +166,13 @@ def revert(file: MemoryFile, sha: str, *, by: str, at: datetime | None = None, s
     """
     when, row = to_utc(at), of_this_host(file)
     with alone(row):
-        seen = ready(row, when)
+        snapshot = ready(row, when)
         commit = row.commits.filter(sha=sha).select_related("proposal").first()
         if commit is None:
             raise Unusable(f"MEMORY.md has no commit {sha[:12]!r}.", "List them: manage.py memory-file log")
         if is_undone(commit):
             return read_row(row.pk, when)[0]
-        repository, path = seen.spot.repository, seen.spot.path
+        repository, path = snapshot.spot.repository, snapshot.spot.path
         after = git.blob_at(repository, sha, path)
         before = git.blob_at(repository, git.parent(repository, sha), path)
         texts = [parse(decode(one.data)) if one else Document() for one in (before, after)]
@@ -185,7 +185,7 @@ def revert(file: MemoryFile, sha: str, *, by: str, at: datetime | None = None, s
             rejects=rejected,
             by=by,
         )
-        commit_change(row, seen, change, when)
+        commit_change(row, snapshot, change, when)
         return read_row(row.pk, when)[0]
 
 

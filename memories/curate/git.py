@@ -101,26 +101,26 @@ class Commit:
     @property
     def trailers(self) -> dict[str, list[str]]:
         """The `Name: value` lines of its last paragraph, by name."""
-        found: dict[str, list[str]] = {}
+        by_name: dict[str, list[str]] = {}
         for line in self.body.strip().rpartition("\n\n")[2].splitlines():
             name, colon, value = line.partition(": ")
             if colon and re.fullmatch(r"[A-Za-z-]+", name):
-                found.setdefault(name, []).append(value.strip())
-        return found
+                by_name.setdefault(name, []).append(value.strip())
+        return by_name
 
 
 @lru_cache(maxsize=1)
 def _program(path: str) -> str:
-    found = shutil.which("git", path=path)
-    return str(Path(found).resolve()) if found else ""
+    executable = shutil.which("git", path=path)
+    return str(Path(executable).resolve()) if executable else ""
 
 
 def program() -> str:
     """Return the path of the git program. Raises GitError."""
-    found = _program(os.environ.get("PATH", os.defpath))
-    if not found:
+    path = _program(os.environ.get("PATH", os.defpath))
+    if not path:
         raise GitError("The program git was not found on this host.", "Install git, such as: apt install git")
-    return found
+    return path
 
 
 def version() -> str:
@@ -166,10 +166,10 @@ def init(folder: Path, branch: str = "main") -> Repository:
         raise GitError(f"{folder} cannot be made: {_words(error)}.") from None
     arguments = ["-c", "core.hooksPath=/dev/null", "init", "--quiet", "--template=", f"--initial-branch={branch}"]
     _run([program(), *arguments, "--", str(folder)], {}, None, folder)
-    found = find_repository(folder)
-    if found is None or found.root != folder.resolve():
+    repository = find_repository(folder)
+    if repository is None or repository.root != folder.resolve():
         raise GitError(f"No repository could be made in {folder}.")
-    return found
+    return repository
 
 
 def head(repository: Repository) -> Head:
@@ -217,10 +217,10 @@ def stamp(repository: Repository) -> tuple[str, ...]:
 
 def _stat(path: Path) -> str:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ""
-    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
+    return f"{status.st_mtime_ns} {status.st_size} {status.st_ino}"
 
 
 def _head_file(repository: Repository) -> str:
@@ -315,30 +315,30 @@ def move_branch(repository: Repository, branch: str, commit: str, before: str, w
     """Let a branch point to `commit` if it still points to `before` ("": it did not exist). Raises GitError."""
     identity = {"GIT_COMMITTER_NAME": NAME, "GIT_COMMITTER_EMAIL": EMAIL}
     arguments = ("-m", why, "--create-reflog", f"refs/heads/{branch}", _sha(commit), before or "0" * len(commit))
-    code, _, said = _try(repository, "update-ref", *arguments, more=identity)
+    code, _, message = _try(repository, "update-ref", *arguments, more=identity)
     if code == 0:
         return
-    if ".lock" in said:
+    if ".lock" in message:
         raise GitError(
             f"The branch {branch} is locked by another git process.",
             f"It is tried again. If none runs, remove {repository.common / 'refs/heads' / branch}.lock",
         )
-    raise GitError(f"The branch {branch} was moved meanwhile: {_first(said)}", "It is tried again.")
+    raise GitError(f"The branch {branch} was moved meanwhile: {_first(message)}", "It is tried again.")
 
 
 def stage(repository: Repository, path: str, blob: tuple[str, str] | None) -> None:
     """Give `path` the blob (mode, object) in the person's index, or remove it there; nothing else of it changes."""
-    code, said = _put_index(repository, path, blob)
+    code, message = _put_index(repository, path, blob)
     if code:
         raise GitError(
-            f"The index of {repository.root} cannot be written: {_first(said)}",
+            f"The index of {repository.root} cannot be written: {_first(message)}",
             f"It is tried again. If no git process runs, remove {repository.git_dir / 'index.lock'}",
         )
 
 
 def _put_index(repository: Repository, path: str, blob: tuple[str, str] | None) -> tuple[int, str]:
-    code, _, said = _try(repository, *_update_index(path, blob))
-    return code, said
+    code, _, message = _try(repository, *_update_index(path, blob))
+    return code, message
 
 
 def _put(repository: Repository, path: str, blob: tuple[str, str] | None, more: Mapping[str, str]) -> None:
@@ -388,9 +388,9 @@ def blame(repository: Repository, commit: str, path: str) -> list[str]:
     """Return for each line of the file in `commit` the commit that it is from. Raises GitError."""
     out = git(repository, "blame", "--porcelain", "--no-textconv", _sha(commit), "--", path)
     return [
-        found[1]
+        match[1]
         for line in out.decode("utf-8", "replace").split("\n")
-        if not line.startswith("\t") and (found := HUNK.match(line))
+        if not line.startswith("\t") and (match := HUNK.match(line))
     ]
 
 
@@ -475,9 +475,9 @@ def git(
     repository: Repository, verb: str, *arguments: str, data: bytes | None = None, more: Mapping[str, str] | None = None
 ) -> bytes:
     """Run git and return what it prints. Raises GitError with what it says."""
-    code, out, said = _try(repository, verb, *arguments, data=data, more=more)
+    code, out, message = _try(repository, verb, *arguments, data=data, more=more)
     if code:
-        raise GitError(f"git {verb} failed in {repository.root}: {_first(said)}")
+        raise GitError(f"git {verb} failed in {repository.root}: {_first(message)}")
     return out
 
 
@@ -495,9 +495,9 @@ def _try(
 
 
 def _run(command: Sequence[str], more: Mapping[str, str], data: bytes | None, folder: Path | None) -> bytes:
-    code, out, said = _called(command, more, data, folder)
+    code, out, message = _called(command, more, data, folder)
     if code:
-        raise GitError(f"git failed: {_first(said)}")
+        raise GitError(f"git failed: {_first(message)}")
     return out
 
 
@@ -545,12 +545,12 @@ def _sha(name: str) -> str:
 
 def _plain(name: str) -> str:
     """Return a name that git accepts: it refuses line breaks and brackets, and one without any letter."""
-    kept = re.sub(r"[<>\x00-\x1f\x7f]", "", name).strip(" .,:;\"'\\")
-    return kept[:200] or NAME
+    plain = re.sub(r"[<>\x00-\x1f\x7f]", "", name).strip(" .,:;\"'\\")
+    return plain[:200] or NAME
 
 
-def _first(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
+def _first(message: str) -> str:
+    lines = [line for line in message.splitlines() if line.strip()]
     return re.sub(r"^(fatal|error): ", "", lines[0])[:300] if lines else "it said nothing."
 
 

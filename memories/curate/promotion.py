@@ -35,29 +35,29 @@ class Promoted:
 
 def promote_due(*, at: datetime | None = None) -> Promoted:
     """Commit what is approved, one commit for each proposal, in the files of this host. What cannot be waits, said."""
-    when, done, waiting = to_utc(at), list[int](), list[str]()
+    when, ids, waiting = to_utc(at), list[int](), list[str]()
     due = Q(proposals__state=ProposalState.APPROVED) | ~Q(pending={})
     rows = MemoryFile.objects.filter(due, host=settings.CLAUDEOPS_HOST).distinct().order_by("pk")
     for row in rows:
         with alone(row):
-            found = _promote_all(row, when)
-        done += found.done
-        waiting += found.waiting
-    return Promoted(tuple(done), tuple(waiting))
+            outcome = _promote_all(row, when)
+        ids += outcome.done
+        waiting += outcome.waiting
+    return Promoted(tuple(ids), tuple(waiting))
 
 
 def _promote_all(row: MemoryFile, at: datetime) -> Promoted:
-    done: list[int] = []
+    ids: list[int] = []
     approved = row.proposals.filter(state=ProposalState.APPROVED).order_by("decided_at", "pk")
     try:
-        seen = ready(row, at)
+        snapshot = ready(row, at)
     except (MemoriesError, OSError) as error:
         words = f"{error} {getattr(error, 'fix', '')}".strip()
         row.refresh_from_db()
         if not row.problem:
             say(row, words, at)
-        left = approved.exclude(problem=words[:500])
-        count = left.update(problem=words)
+        rows = approved.exclude(problem=words[:500])
+        count = rows.update(problem=words)
         if count:
             telemetry.record(
                 "memory.promote.failed", component="curate", source="promote", success=False, at=at, waiting=count
@@ -68,8 +68,8 @@ def _promote_all(row: MemoryFile, at: datetime) -> Promoted:
     for proposal in sorted(approved, key=lambda one: one.kind != ProposalKind.REMOVE):
         row.refresh_from_db()
         try:
-            if _promote(row, seen, proposal, at):
-                done.append(proposal.pk)
+            if _promote(row, snapshot, proposal, at):
+                ids.append(proposal.pk)
         except (MemoriesError, OSError) as error:
             words = f"{error} {getattr(error, 'fix', '')}".strip()
             Proposal.objects.filter(pk=proposal.pk, state=ProposalState.APPROVED).update(problem=words)
@@ -79,17 +79,17 @@ def _promote_all(row: MemoryFile, at: datetime) -> Promoted:
         again, fresh = read_row(row.pk, at)
         if fresh is None or again.problem:
             break
-        seen = fresh
-    return Promoted(tuple(done), tuple(waiting))
+        snapshot = fresh
+    return Promoted(tuple(ids), tuple(waiting))
 
 
-def _promote(row: MemoryFile, seen: Seen, proposal: Proposal, at: datetime) -> bool:
+def _promote(row: MemoryFile, snapshot: Seen, proposal: Proposal, at: datetime) -> bool:
     """Commit one proposal; False for one that was not, because of a conflict or because nothing is left to do."""
     for commit in row.commits.filter(proposal=proposal, kind=CommitKind.PROMOTION):
         if not is_undone(commit):
             proposals.mark_promoted(proposal.pk, commit.sha, at=at)
             return True
-    working = parse(seen.working_text)
+    working = parse(snapshot.working_text)
     change = Change(_edit_of(proposal, working, at), promotion_message(proposal), proposal=proposal.pk)
     try:
         change.edit(working)
@@ -97,9 +97,9 @@ def _promote(row: MemoryFile, seen: Seen, proposal: Proposal, at: datetime) -> b
         if proposal.kind == ProposalKind.REMOVE and proposal.conflict:
             reject(proposal, proposals.SYSTEM, "The entry is gone already.", at)
         else:
-            set_conflict(proposal, parse(seen.committed_text), working, at)
+            set_conflict(proposal, parse(snapshot.committed_text), working, at)
         return False
-    commit_change(row, seen, change, at)
+    commit_change(row, snapshot, change, at)
     return True
 
 

@@ -103,15 +103,15 @@ def propose(
     """
     when, kind = to_utc(at), _checked_kind(kind)
     entry = "" if kind == ProposalKind.REMOVE else checked_text(text, section)
-    known = fold(target) if kind != ProposalKind.ADD else ""
-    if kind != ProposalKind.ADD and not known:
+    old_entry = fold(target) if kind != ProposalKind.ADD else ""
+    if kind != ProposalKind.ADD and not old_entry:
         raise InvalidProposal(f"A proposal to {kind} an entry needs that entry's text.", field="target")
     fields: dict[str, Any] = {
         "file": file,
         "reflection": reflection,
         "kind": kind,
         "section": checked_category(section, KNOWLEDGE),
-        "target": known,
+        "target": old_entry,
         "text": entry,
         "proposed_text": entry,
         "tier": tier,
@@ -314,8 +314,8 @@ def expire(at: datetime | None = None) -> int:
     when = to_utc(at)
     due = Proposal.objects.filter(state=ProposalState.WAITING, expires_at__lte=when).order_by("expires_at", "pk")
     expired = 0
-    while found := list(due.values_list("pk", "tier")[:BATCH]):
-        for pk, tier in found:
+    while rows := list(due.values_list("pk", "tier")[:BATCH]):
+        for pk, tier in rows:
             try:
                 expired += _expire(pk, tier, when)
             except MemoriesError:  # somebody decided meanwhile
@@ -340,15 +340,15 @@ def mark_promoted(pk: int, sha: str, *, at: datetime | None = None) -> Proposal:
 
 def each(verb: Callable[..., Proposal], pks: Iterable[int], **given: Any) -> Many:
     """Do `verb` to each proposal by itself; what cannot be done is left, and said."""
-    done, refused = [], []
+    ids, refused = [], []
     for pk in pks:
         try:
             verb(pk, **given)
         except MemoriesError as error:
             refused.append(str(error))
         else:
-            done.append(pk)
-    return Many(tuple(done), tuple(refused))
+            ids.append(pk)
+    return Many(tuple(ids), tuple(refused))
 
 
 def waiting(tier: Tier | None = None) -> QuerySet[Proposal]:
@@ -533,9 +533,9 @@ def _trust_of(row: Proposal) -> Trust:
 
 
 def _lowest(trusts: Iterable[str], by: str) -> Trust:
-    found = list(trusts)
-    if found:
-        return lowest(*found)
+    levels = list(trusts)
+    if levels:
+        return lowest(*levels)
     return Trust.OPERATOR if is_person(by) else Trust.EXTERNAL
 
 

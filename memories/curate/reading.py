@@ -42,14 +42,14 @@ def ready(row: MemoryFile, at: datetime, *, may_begin: bool = False) -> Seen:
     place = place_of(row.project)
     if place.is_ours and find_spot(place) is None:
         git.init(place.folder)
-    row, seen = read_row(row.pk, at)
-    gone = seen is not None and seen.working is None and may_begin
-    if seen is None or (row.problem and not gone):
+    row, snapshot = read_row(row.pk, at)
+    gone = snapshot is not None and snapshot.working is None and may_begin
+    if snapshot is None or (row.problem and not gone):
         raise (
             Unusable(row.problem) if row.problem else Unusable(f"{place.folder} is in no repository.", "Run: git init")
         )
-    check_writable(seen.spot)
-    return seen
+    check_writable(snapshot.spot)
+    return snapshot
 
 
 def read_row(pk: int, at: datetime) -> tuple[MemoryFile, Seen | None]:
@@ -60,17 +60,17 @@ def read_row(pk: int, at: datetime) -> tuple[MemoryFile, Seen | None]:
             _without_repository(row, at)
             return row, None
         complete(row, spot, at)
-        seen = look(row, spot)
-        is_whole = parse(seen.working_text).conflict is None
-        if seen.is_edited and spot.is_ours and is_whole and not _has_new_credential(seen):
+        snapshot = look(row, spot)
+        is_whole = parse(snapshot.working_text).conflict is None
+        if snapshot.is_edited and spot.is_ours and is_whole and not _has_new_credential(snapshot):
             by_hand = Change(lambda _: Document(), message(f"Edit {spot.path} by hand", []), person(BY_HAND))
-            commit_as_it_is(row, seen, by_hand, at)
-            seen = look(row, spot)
-        _save(row, seen, at)
+            commit_as_it_is(row, snapshot, by_hand, at)
+            snapshot = look(row, spot)
+        _save(row, snapshot, at)
     except (MemoriesError, OSError) as error:
         say(row, f"{error} {getattr(error, 'fix', '')}".strip(), at)
         return row, None
-    return row, seen
+    return row, snapshot
 
 
 def _without_repository(row: MemoryFile, at: datetime) -> None:
@@ -83,42 +83,42 @@ def _without_repository(row: MemoryFile, at: datetime) -> None:
         store(row, stamp="none", read_at=at)
 
 
-def _has_new_credential(seen: Seen) -> bool:
+def _has_new_credential(snapshot: Seen) -> bool:
     """Whether an edit by hand added a credential: it is not made permanent by a commit."""
-    known = {text for text, _ in parse(seen.committed_text).lines}
-    return any(find_credentials(text) for text, _ in parse(seen.working_text).lines if text not in known)
+    old_lines = {text for text, _ in parse(snapshot.committed_text).lines}
+    return any(find_credentials(text) for text, _ in parse(snapshot.working_text).lines if text not in old_lines)
 
 
-def _save(row: MemoryFile, seen: Seen, at: datetime, **columns: Any) -> None:
+def _save(row: MemoryFile, snapshot: Seen, at: datetime, **columns: Any) -> None:
     """Store what the repository holds, its new commits, and what an edit means for proposals, in one transaction."""
-    texts = (seen.working_text, seen.committed_text, row.text)  # the last one without a conflict is told
+    texts = (snapshot.working_text, snapshot.committed_text, row.text)  # the last one without a conflict is told
     text = mask(next((text for text in texts if parse(text).conflict is None), ""))
-    repository, path = seen.spot.repository, seen.spot.path
+    repository, path = snapshot.spot.repository, snapshot.spot.path
     commits, is_whole = list[git.Commit](), False
-    if seen.head.commit and seen.head.commit != row.commit:
-        is_whole = not (row.commit and git.is_ancestor(repository, row.commit, seen.head.commit))
-        commits = git.log(repository, seen.head.commit, path, since="" if is_whole else row.commit)
+    if snapshot.head.commit and snapshot.head.commit != row.commit:
+        is_whole = not (row.commit and git.is_ancestor(repository, row.commit, snapshot.head.commit))
+        commits = git.log(repository, snapshot.head.commit, path, since="" if is_whole else row.commit)
     blamed = list[str]()
-    if seen.committed and (commits or text != row.text):
-        blamed = git.blame(repository, seen.head.commit, path)
-    problem = _problem_of(seen)
-    mark = stamp(seen.spot)
+    if snapshot.committed and (commits or text != row.text):
+        blamed = git.blame(repository, snapshot.head.commit, path)
+    problem = _problem_of(snapshot)
+    mark = stamp(snapshot.spot)
     with transaction.atomic():
         if is_whole:
             row.commits.exclude(sha__in=[one.sha for one in commits]).delete()
         _store_commits(row, commits)
-        if blamed or not seen.committed:
-            columns["blame"] = _blame_of(row, seen, text, blamed)
+        if blamed or not snapshot.committed:
+            columns["blame"] = _blame_of(row, snapshot, text, blamed)
         if row.read_at is not None:
             _find_conflicts(row, parse(row.text), parse(text), at)
         store(
             row,
             repository=str(repository.root),
             path=path,
-            branch=seen.head.branch,
-            commit=seen.head.commit,
+            branch=snapshot.head.branch,
+            commit=snapshot.head.commit,
             text=text,
-            sha256=hashlib.sha256(seen.working).hexdigest() if seen.working is not None else "",
+            sha256=hashlib.sha256(snapshot.working).hexdigest() if snapshot.working is not None else "",
             entries=len(parse(text).entries),
             stamp=mark,
             read_at=at,
@@ -130,22 +130,22 @@ def _save(row: MemoryFile, seen: Seen, at: datetime, **columns: Any) -> None:
         propose_removals(row, at)
 
 
-def _problem_of(seen: Seen) -> str:
-    head = seen.head.commit
-    for text, place in ((seen.working_text, ""), (seen.committed_text, " of the last commit")):
+def _problem_of(snapshot: Seen) -> str:
+    head = snapshot.head.commit
+    for text, place in ((snapshot.working_text, ""), (snapshot.committed_text, " of the last commit")):
         if (line := parse(text).conflict) is not None:
             where = f"it begins in line {line + 1:,}{place}"
             return f"MEMORY.md is in a merge conflict: {where}. It is read again when a person has resolved it."
-    if seen.working is None and git.has_history(seen.spot.repository, head, seen.spot.path):
+    if snapshot.working is None and git.has_history(snapshot.spot.repository, head, snapshot.spot.path):
         return "MEMORY.md was deleted, and stays so; promotions wait. To begin a new one: manage.py memory-file init"
-    if seen.is_edited and seen.spot.is_ours and _has_new_credential(seen):
+    if snapshot.is_edited and snapshot.spot.is_ours and _has_new_credential(snapshot):
         return "MEMORY.md holds what looks like a credential, and is not committed. Take it out of the file."
     return ""
 
 
 def _store_commits(row: MemoryFile, commits: Sequence[git.Commit]) -> None:
     uuids = {uuid for one in commits for uuid in one.trailers.get("Proposal", []) if UUID.fullmatch(uuid)}
-    known = {str(uuid): pk for uuid, pk in row.proposals.filter(uuid__in=uuids).values_list("uuid", "pk")}
+    by_uuid = {str(uuid): pk for uuid, pk in row.proposals.filter(uuid__in=uuids).values_list("uuid", "pk")}
     MemoryFileCommit.objects.bulk_create(
         [
             MemoryFileCommit(
@@ -159,7 +159,7 @@ def _store_commits(row: MemoryFile, commits: Sequence[git.Commit]) -> None:
                 body=one.body.replace("\0", "")[:LONGEST_BODY],
                 added=one.added,
                 removed=one.removed,
-                proposal_id=next((known[uuid] for uuid in one.trailers.get("Proposal", []) if uuid in known), None),
+                proposal_id=next((by_uuid[uuid] for uuid in one.trailers.get("Proposal", []) if uuid in by_uuid), None),
             )
             for one in reversed(commits)
         ],
@@ -175,12 +175,12 @@ def kind_of(commit: git.Commit) -> CommitKind:
     return CommitKind.EDIT
 
 
-def _blame_of(row: MemoryFile, seen: Seen, text: str, blamed: Sequence[str]) -> list[int | None]:
+def _blame_of(row: MemoryFile, snapshot: Seen, text: str, blamed: Sequence[str]) -> list[int | None]:
     """Return for each line of `text` the number of its commit's row; None for what is not committed."""
     rows = dict(row.commits.filter(sha__in=set(blamed)).values_list("sha", "pk"))
-    lines, found = parse(text).lines, [line for line, _ in parse(seen.committed_text).lines]
+    lines, old_lines = parse(text).lines, [line for line, _ in parse(snapshot.committed_text).lines]
     of: list[int | None] = [None] * len(lines)
-    matcher = difflib.SequenceMatcher(None, found, [line for line, _ in lines], autojunk=False)
+    matcher = difflib.SequenceMatcher(None, old_lines, [line for line, _ in lines], autojunk=False)
     for block in matcher.get_matching_blocks():
         for step in range(block.size):
             if block.a + step < len(blamed):

@@ -82,16 +82,16 @@ def rebuild(
         if everything:
             for slug in lost_projects():
                 Project.objects.create(slug=slug)
-        done = [_rebuild(one, by, when) for one in (projects() if everything else [wanted])]
+        results = [_rebuild(one, by, when) for one in (projects() if everything else [wanted])]
         if dry_run:
             transaction.set_rollback(True)
-    return done
+    return results
 
 
 def projects() -> list[Project | None]:
     """Return what has a file on this host: the global scope first."""
-    found: list[Project | None] = [None, *Project.objects.order_by("slug")]
-    return [one for one in found if _is_there(one)]
+    candidates: list[Project | None] = [None, *Project.objects.order_by("slug")]
+    return [one for one in candidates if _is_there(one)]
 
 
 def lost_projects() -> list[str]:
@@ -105,15 +105,15 @@ def _rebuild(project: Project | None, by: str, at: datetime) -> Rebuilt:
     row = files.read(files.file_of(project), at=at)
     if row.problem:
         return Rebuilt(str(row), problem=row.problem)
-    made, lines = _proposals(row, at), list(_lines(row, at))
+    proposal_count, lines = _proposals(row, at), list(_lines(row, at))
     rows = Memory.objects.filter(taxonomy=KNOWLEDGE.slug, project=project)
     with writing():
-        known = {text.casefold() for text in rows.values_list("observation", flat=True)}
-        known |= {text.casefold() for text in forgotten.refusals(line.text for line in lines)}
-        new = {line.text.casefold(): line for line in lines if line.text.casefold() not in known}
+        existing = {text.casefold() for text in rows.values_list("observation", flat=True)}
+        existing |= {text.casefold() for text in forgotten.refusals(line.text for line in lines)}
+        new = {line.text.casefold(): line for line in lines if line.text.casefold() not in existing}
         why = Why(by, at, "It stands in MEMORY.md.", {"channel": "import"})
         insert_all([_memory(line, project) for line in new.values()], why)
-    return Rebuilt(str(row), row.commits.count(), made, len(new), len(lines) - len(new))
+    return Rebuilt(str(row), row.commits.count(), proposal_count, len(new), len(lines) - len(new))
 
 
 def _is_there(project: Project | None) -> bool:
@@ -126,13 +126,13 @@ def _is_there(project: Project | None) -> bool:
 
 def _proposals(row: MemoryFile, at: datetime) -> int:
     """Make the proposals that commits name, as promoted ones, and link the commits to them."""
-    made = 0
+    count = 0
     for commit in row.commits.filter(kind=CommitKind.PROMOTION, proposal=None).order_by("at", "pk"):
-        said = dict(TRAILER.findall(commit.body))
-        uuid = said.get("Proposal", "").strip()
+        trailers = dict(TRAILER.findall(commit.body))
+        uuid = trailers.get("Proposal", "").strip()
         if not UUID.fullmatch(uuid):
             continue
-        kind = said.get("Kind", "").strip()
+        kind = trailers.get("Kind", "").strip()
         text = commit.subject.partition(": ")[2]
         section = next((slug for slug, title in SECTIONS.items() if f" {title}: " in commit.subject), OTHER)
         fields = {
@@ -143,24 +143,24 @@ def _proposals(row: MemoryFile, at: datetime) -> int:
             "text": "" if kind == ProposalKind.REMOVE else _full_text(row, text),
             "target": text if kind == ProposalKind.REMOVE else "",
             "state": ProposalState.PROMOTED,
-            "trust": _trust(said.get("Trust", "")),
+            "trust": _trust(trailers.get("Trust", "")),
             "by": "import",
             "created_at": commit.at,
             "decided_at": commit.at,
-            "decided_by": said.get("Approved-by", "")[:150],
+            "decided_by": trailers.get("Approved-by", "")[:150],
             "why": "It was read from its commit.",
             "commit": commit.sha,
         }
         proposal, is_new = Proposal.objects.get_or_create(uuid=uuid, defaults=fields)
         MemoryFileCommit.objects.filter(pk=commit.pk).update(proposal=proposal)
-        made += is_new
-    return made
+        count += is_new
+    return count
 
 
-def _full_text(row: MemoryFile, said: str) -> str:
+def _full_text(row: MemoryFile, subject: str) -> str:
     """Return the entry that a subject begins to say; a subject is cut."""
-    begun = said.removesuffix("…")
-    return next((one.text for one in parse(row.text).entries if said != begun and one.text.startswith(begun)), begun)
+    begun = subject.removesuffix("…")
+    return next((one.text for one in parse(row.text).entries if subject != begun and one.text.startswith(begun)), begun)
 
 
 def _lines(row: MemoryFile, at: datetime) -> Iterator[Line]:
@@ -178,16 +178,16 @@ def _lines(row: MemoryFile, at: datetime) -> Iterator[Line]:
 def _category(entry: Entry) -> str:
     if entry.section in SECTIONS:
         return entry.section
-    found = by_keywords(entry.text)
-    return found.slug if found else OTHER
+    category = by_keywords(entry.text)
+    return category.slug if category else OTHER
 
 
 def _time(entry: Entry, commit: MemoryFileCommit | None, at: datetime) -> datetime:
     """Return when the entry was written: its date's first minute, or its commit's time; never later than `at`."""
-    said = datetime.combine(entry.date, time(), UTC) if entry.date else None
-    if commit and (said is None or said.date() == commit.at.date()):
-        said = commit.at
-    return min(said or at, at)
+    moment = datetime.combine(entry.date, time(), UTC) if entry.date else None
+    if commit and (moment is None or moment.date() == commit.at.date()):
+        moment = commit.at
+    return min(moment or at, at)
 
 
 def _trust_of(commit: MemoryFileCommit | None) -> Trust:
@@ -196,8 +196,8 @@ def _trust_of(commit: MemoryFileCommit | None) -> Trust:
     return _trust(dict(TRAILER.findall(commit.body)).get("Trust", ""))
 
 
-def _trust(said: str) -> Trust:
-    return Trust(said.strip()) if said.strip() in Trust.values else Trust.EXTERNAL
+def _trust(value: str) -> Trust:
+    return Trust(value.strip()) if value.strip() in Trust.values else Trust.EXTERNAL
 
 
 def _memory(line: Line, project: Project | None) -> Memory:

@@ -15,11 +15,11 @@ class Repeats:
     """The changes of one file that are not to be proposed again, read by one query."""
 
     def __init__(self, file: MemoryFile) -> None:
-        said = ProposalDecision.objects.filter(
+        rejections = ProposalDecision.objects.filter(
             proposal=OuterRef("pk"), tier=Tier.PERSON, verdict=ProposalVerdict.REJECT, undone_at=None
         )
         open_ = Q(state__in=(ProposalState.WAITING, ProposalState.APPROVED))
-        rows = Proposal.objects.filter(open_ | (Q(state=ProposalState.REJECTED) & Exists(said)), file=file)
+        rows = Proposal.objects.filter(open_ | (Q(state=ProposalState.REJECTED) & Exists(rejections)), file=file)
         latest = rows.order_by("-created_at", "-pk").values_list("kind", "text", "proposed_text", "target")[:MOST]
         self._known = {key(kind, text, target) for kind, *texts, target in latest for text in texts}
 

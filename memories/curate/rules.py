@@ -43,7 +43,7 @@ HARD = re.compile(
     r"cannot be|under no circumstances|no exceptions?|at all times|in (?:all|any|every) cases?|by all means|"
     r"muss|mussen|darf|durfen|verboten|nie(?:mals)?|doit|doivent|jamais|interdit|debe[n]?|nunca|prohibido|deve|vietato|"
     r"moet(?:en)?|nooit|musi|nigdy)\b"
-    rf"|{topics.ALWAYS}|{topics.NORMS}",
+    rf"|{topics.PATTERNS['always']}|{topics.PATTERNS['norms']}",
     re.IGNORECASE,
 )
 
@@ -143,95 +143,95 @@ def merged(entry: str, text: str) -> str:
 
     "" when both together are too long for an entry.
     """
-    known, new = words_of(entry), words_of(text)
-    if new <= known:
+    old, new = words_of(entry), words_of(text)
+    if new <= old:
         return entry
-    if known <= new:
+    if old <= new:
         return text
     joined = f"{_unstopped(entry)}; {text}"
     return joined if len(joined) <= LONGEST else ""
 
 
-def _held(given: Given) -> list[str]:
+def _held(case: Given) -> list[str]:
     """Return the codes for which only a person may promote the text."""
-    text = fold(given.text)
+    text = fold(case.text)
     if not text:
         return []
-    judged = gate.judge(given.text, text, taxonomy=KNOWLEDGE.slug)
+    judged = gate.judge(case.text, text, taxonomy=KNOWLEDGE.slug)
     codes: list[str] = [code for code in judged.codes if code not in FAVOURABLE] if judged.verdict == "hold" else []
     if judged.verdict != "hold":  # a text that the gate would discard can hold something as well
-        codes = list(knowledge_rules.held(text, readings(given.text, text)))
-    if any(HARD.search(reading) for reading in (text, *readings(given.text, text))):
+        codes = list(knowledge_rules.held(text, readings(case.text, text)))
+    if any(HARD.search(reading) for reading in (text, *readings(case.text, text))):
         codes.append(HARD_RULE)
-    if given.trust == Trust.OPERATOR:
+    if case.trust == Trust.OPERATOR:
         codes = [code for code in codes if code not in (*RISKS, HARD_RULE)]
     return codes
 
 
-def _code(given: Given) -> str:
-    return str(_held(given)[0])[:32]
+def _code(case: Given) -> str:
+    return str(_held(case)[0])[:32]
 
 
-def _rejected(given: Given, text: str) -> Ruling | None:
+def _rejected(case: Given, text: str) -> Ruling | None:
     """Reject what is no knowledge, whatever else it holds."""
     if ARTEFACT.search(text):
         return Ruling(ProposalVerdict.REJECT, "artefact", "it is an artefact of the model, not a statement")
-    judged = gate.judge(given.text, text, taxonomy=KNOWLEDGE.slug)
+    judged = gate.judge(case.text, text, taxonomy=KNOWLEDGE.slug)
     if judged.verdict == "discard" and judged.codes[0] != Reason.SAID_DISCARD:
         return Ruling(ProposalVerdict.REJECT, str(judged.codes[0]), judged.reason)
-    if given.confidence is not None and given.confidence < DOUBTFUL:
+    if case.confidence is not None and case.confidence < DOUBTFUL:
         return Ruling(ProposalVerdict.REJECT, "low-confidence", f"its confidence is below {DOUBTFUL:g}")
-    if given.rejected_before:
+    if case.rejected_before:
         return Ruling(ProposalVerdict.REJECT, "rejected-before", "a person rejected the same text before")
     return None
 
 
-def _removal(given: Given, target: str) -> Ruling:
-    if not _has(given.entries, target):
+def _removal(case: Given, target: str) -> Ruling:
+    if not _has(case.entries, target):
         return Ruling(ProposalVerdict.REJECT, "no-such-entry", "the entry that it removes is not in the file")
-    if given.rejected_before:
+    if case.rejected_before:
         return Ruling(ProposalVerdict.REJECT, "rejected-before", "a person rejected the same removal before")
     return _next("removal", "a rule removes nothing")
 
 
-def _near(given: Given, text: str, entries: Iterable[str]) -> Ruling | None:
+def _near(case: Given, text: str, entries: Iterable[str]) -> Ruling | None:
     """Find the entry that says what the text says, or that is too much like it for a rule."""
-    known = [entry for entry in entries if words_of(entry) & words_of(text)]
-    read_ahead([text, *known])
+    candidates = [entry for entry in entries if words_of(entry) & words_of(text)]
+    read_ahead([text, *candidates])
     close = None
-    for entry in sorted(known, key=lambda entry: -likeness(entry, text)):
-        found = relation(entry, text)
-        if found.kind is Kind.REINFORCES:
+    for entry in sorted(candidates, key=lambda entry: -likeness(entry, text)):
+        comparison = relation(entry, text)
+        if comparison.kind is Kind.REINFORCES:
             both = merged(entry, text)
-            doubtful = given.provisional or (given.trust != Trust.OPERATOR and both != entry and topics.topics(text))
-            if not both or doubtful or given.kind == ProposalKind.CHANGE:
+            doubtful = case.provisional or (case.trust != Trust.OPERATOR and both != entry and topics.topics(text))
+            if not both or doubtful or case.kind == ProposalKind.CHANGE:
                 return _next("near-duplicate", f"it says what an entry says: {entry[:120]}")
             return Ruling(ProposalVerdict.MERGE, "near-duplicate", f"an entry says this: {entry[:120]}", both, entry)
-        if found.kind is Kind.CONTRADICTS:
+        if comparison.kind is Kind.CONTRADICTS:
             close = close or _next("contradiction", f"an entry says otherwise: {entry[:120]}")
         elif likeness(entry, text) >= ALIKE:  # such as another port of the same service
             close = close or _next("near-duplicate", f"an entry says nearly the same: {entry[:120]}")
     return close
 
 
-def _promotion(given: Given, text: str, target: str) -> Ruling:
+def _promotion(case: Given, text: str, target: str) -> Ruling:
     """Promote when nothing is missing; else say the first thing that is."""
-    if given.provisional:
+    if case.provisional:
         return _next("provisional", "one of its observations waits for a confirmation")
-    if given.section not in KNOWLEDGE.categories:
+    if case.section not in KNOWLEDGE.categories:
         return _next("no-section", "its section is none of the categories")
-    if given.confidence is None or given.confidence <= CERTAIN:
+    if case.confidence is None or case.confidence <= CERTAIN:
         return _next("confidence", f"its confidence is not above {CERTAIN:g}")
     references = knowledge_rules.references(text)
     if not references:
         return _next("no-reference", "it refers to nothing exactly")
     if len(text) > LONGEST:
         return _next("too-long", f"it is longer than {LONGEST} characters")
-    if given.trust != Trust.OPERATOR and (about := topics.topics(given.text)):
+    if case.trust != Trust.OPERATOR and (about := topics.topics(case.text)):
         return _next("topic", f"it is about {', '.join(about)}")
-    if given.kind == ProposalKind.CHANGE and given.trust != Trust.OPERATOR and not words_of(target) <= words_of(text):
+    if case.kind == ProposalKind.CHANGE and case.trust != Trust.OPERATOR and not words_of(target) <= words_of(text):
         return _next("takes-away", "it takes away something that the entry says")
-    why = f"{in_words(references)}; its confidence is {given.confidence:.2f}, its lineage trusted, and no entry says it"
+    why = f"{in_words(references)}; its confidence is {case.confidence:.2f}, its lineage trusted, and no entry says it"
     return Ruling(ProposalVerdict.PROMOTE, str(references[0]), why)
 
 

@@ -52,8 +52,8 @@ class Seen:
 def alone(file: MemoryFile, *, wait: bool = True) -> Iterator[bool]:
     """Let no other process of this host work on the file; the lock ends with its process."""
     path = Path(settings.CLAUDEOPS_DATA_DIR) / "locks" / f"memory-file-{file.pk}"
-    with file_lock(path, wait=wait) as taken:
-        yield taken
+    with file_lock(path, wait=wait) as has_lock:
+        yield has_lock
 
 
 def of_this_host(file: MemoryFile) -> MemoryFile:

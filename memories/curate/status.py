@@ -71,9 +71,9 @@ def _reflect(*, looks_ahead: bool) -> StageStatus:
 def _new() -> str:
     """Say what is new for the global file and when it is due, and how much for each project."""
     new = Counter({slug: number for slug, number in news().items() if slug})
-    said = [f"global: {due(None, MemoryFile.objects.filter(project=None).first(), timezone.now()).why}"]
-    said += [f"{slug}: {number:,} are new" for slug, number in new.most_common(MOST)]
-    return "; ".join([*said, *([f"{len(new) - MOST:,} more projects have something new"] if len(new) > MOST else [])])
+    parts = [f"global: {due(None, MemoryFile.objects.filter(project=None).first(), timezone.now()).why}"]
+    parts += [f"{slug}: {number:,} are new" for slug, number in new.most_common(MOST)]
+    return "; ".join([*parts, *([f"{len(new) - MOST:,} more projects have something new"] if len(new) > MOST else [])])
 
 
 def _triage() -> list[StageStatus]:
@@ -82,12 +82,12 @@ def _triage() -> list[StageStatus]:
         row["tier"]: Waiting(row["count"], row["since"])
         for row in rows.annotate(count=Count("pk"), since=Min("created_at"))
     }
-    found = []
+    statuses = []
     for tier in Tier:
         last = ProposalDecision.objects.filter(tier=tier).order_by("-at", "-pk").first()
         did = f"{last.verdict} of proposal {last.proposal_id}" if last else ""
         problem = chosen("triage").off if tier == Tier.MODEL else ""
-        found.append(
+        statuses.append(
             StageStatus(
                 f"triage: {tier.label}",
                 "proposals",
@@ -97,7 +97,7 @@ def _triage() -> list[StageStatus]:
                 problem,
             )
         )
-    return found
+    return statuses
 
 
 def _promote() -> StageStatus:

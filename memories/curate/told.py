@@ -80,7 +80,7 @@ class Curated:
         """Return what a receipt keeps; empty where there is no memory file."""
         if not self.files:
             return {}
-        told = Counter(entry.file.pk for entry in self.included)
+        by_file = Counter(entry.file.pk for entry in self.included)
         return {
             "text": self.text,
             "sha256": hashlib.sha256(self.text.encode()).hexdigest(),
@@ -92,7 +92,7 @@ class Curated:
                     "project": file.project.slug if file.project else None,
                     "commit": file.commit,
                     "sha256": file.sha256,
-                    "entries": told[file.pk],
+                    "entries": by_file[file.pk],
                 }
                 for file in self.files
             ],
@@ -116,11 +116,11 @@ def select_curated(project: Project | None) -> Curated:
     """
     budget: int = settings.CLAUDEOPS_CURATED_BUDGET
     files = tuple(file for file in files_of(project) if file.text)
-    found = [entry for file in files for entry in _entries(file)]
-    left_out = [entry for entry in found if isinstance(entry, LeftOut)]
+    entries = [entry for file in files for entry in _entries(file)]
+    left_out = [entry for entry in entries if isinstance(entry, LeftOut)]
     chosen: list[Told] = []
     full = not budget
-    for entry in _in_turns([entry for entry in found if isinstance(entry, Told)], files):
+    for entry in _in_turns([entry for entry in entries if isinstance(entry, Told)], files):
         full = full or tokens(_block([*chosen, entry], files)[0]) > budget
         if full:
             left_out.append(LeftOut(entry.file.pk, entry.line, entry.shown, NO_ROOM))
@@ -170,15 +170,15 @@ def _read(text: str, promoted: frozenset[int]) -> tuple[_Entry, ...]:
 
     Kept, since it takes up to 35 ms for 200 entries and a hook waits for it.
     """
-    found = []
+    entries = []
     for entry in parse(text).entries:
-        said = mask(fold(entry.text))
-        judged = None if entry.line in promoted else judge(said, said)
+        content = mask(fold(entry.text))
+        judged = None if entry.line in promoted else judge(content, content)
         is_held = judged is not None and judged.verdict != Verdict.ALLOW
         held = f"the gate holds it: {judged.reason}" if judged is not None and is_held else ""
         title = safe(SECTIONS.get(entry.section, entry.section))
-        found.append(_Entry(entry.line + 1, title, entry.date, said if held else cut(safe(said)), held))
-    return tuple(found)
+        entries.append(_Entry(entry.line + 1, title, entry.date, content if held else cut(safe(content)), held))
+    return tuple(entries)
 
 
 def _in_turns(entries: Sequence[Told], files: Sequence[MemoryFile]) -> Iterator[Told]:

@@ -110,24 +110,24 @@ def triage(
     No call begins after `most_calls` or `most_seconds` (None: without limit). Call it outside of a transaction. A dry
     run changes and asks nothing.
     """
-    done, begun, when = Triaged(), time.monotonic(), to_utc(at)
+    outcome, begun, when = Triaged(), time.monotonic(), to_utc(at)
     if dry_run:
-        _plan(done)
-        return done
-    done.expired = proposals.expire(when)
+        _plan(outcome)
+        return outcome
+    outcome.expired = proposals.expire(when)
     for pk in proposals.waiting(Tier.RULES).values_list("pk", flat=True):
-        _by_rules(pk, when, done)
+        _by_rules(pk, when, outcome)
     if off := chosen("triage").off:
-        _all_to_a_person(off, when, done)
+        _all_to_a_person(off, when, outcome)
     else:
-        while most_calls is None or done.calls < most_calls:
+        while most_calls is None or outcome.calls < most_calls:
             if most_seconds is not None and time.monotonic() - begun >= most_seconds:
                 break
-            batch = _claim(to_utc(at), done)
-            if batch is None or not _by_model(batch, at, done):
+            batch = _claim(to_utc(at), outcome)
+            if batch is None or not _by_model(batch, at, outcome):
                 break
-    _report(done, begun, source)
-    return done
+    _report(outcome, begun, source)
+    return outcome
 
 
 def given_of(row: Proposal) -> Given:
@@ -169,27 +169,27 @@ def approved_for(file: MemoryFile) -> tuple[str, ...]:
 
 def ruling_on(row: Proposal) -> Ruling:
     """Return what tier 1 says about a proposal: first whether its entry is still there, then the rules."""
-    given = given_of(row)
+    case = given_of(row)
     if row.conflict:
         return Ruling(ProposalVerdict.REVIEW, "conflict", "A person edited the same lines meanwhile.")
-    if gone := _gone(given):
+    if gone := _gone(case):
         return gone
-    ruling = rules.decide(replace(given, entries=(*given.entries, *approved_for(row.file))))
-    if ruling.verdict == ProposalVerdict.MERGE and not any(rules.same(ruling.entry, one) for one in given.entries):
+    ruling = rules.decide(replace(case, entries=(*case.entries, *approved_for(row.file))))
+    if ruling.verdict == ProposalVerdict.MERGE and not any(rules.same(ruling.entry, one) for one in case.entries):
         return Ruling(WAITS, ruling.rule, "The entry that it would be merged into waits for its commit.")
-    entry = ruling.entry if ruling.verdict == ProposalVerdict.MERGE else given.target
+    entry = ruling.entry if ruling.verdict == ProposalVerdict.MERGE else case.target
     changes = ruling.verdict in (ProposalVerdict.PROMOTE, ProposalVerdict.MERGE) and entry
     if changes and not rules.same(ruling.merged, entry) and is_persons(row.file, entry):
         return Ruling(ProposalVerdict.REVIEW, "persons-entry", "A person wrote the entry that it changes.")
     return ruling
 
 
-def _gone(given: Given) -> Ruling | None:
+def _gone(case: Given) -> Ruling | None:
     """Return what follows when the entry of a change or removal is not in the file; None when it is."""
-    if given.kind == ProposalKind.ADD or any(rules.same(entry, given.target) for entry in given.entries):
+    if case.kind == ProposalKind.ADD or any(rules.same(entry, case.target) for entry in case.entries):
         return None
-    like = max(given.entries, key=lambda entry: likeness(entry, given.target), default="")
-    if like and likeness(like, given.target) >= CHANGED:
+    like = max(case.entries, key=lambda entry: likeness(entry, case.target), default="")
+    if like and likeness(like, case.target) >= CHANGED:
         return Ruling(ProposalVerdict.REVIEW, "entry-changed", f"The entry was changed meanwhile: {like[:200]}")
     return Ruling(ProposalVerdict.REJECT, "entry-gone", "The entry is gone.")
 
@@ -208,7 +208,7 @@ def _evidence() -> Prefetch[str]:
     return Prefetch("evidence", ProposalEvidence.objects.select_related("memory").order_by("pk"))
 
 
-def _by_rules(pk: int, at: datetime, done: Triaged) -> None:
+def _by_rules(pk: int, at: datetime, outcome: Triaged) -> None:
     """Decide one proposal by the rules, in one transaction; nothing when somebody did meanwhile."""
     try:
         with transaction.atomic():
@@ -221,22 +221,22 @@ def _by_rules(pk: int, at: datetime, done: Triaged) -> None:
             verdict = _carry_out_ruling(row, ruling, at)
     except Conflict:
         return
-    done.said.append(Said(pk, Tier.RULES, verdict, ruling.rule, ruling.reason))
+    outcome.said.append(Said(pk, Tier.RULES, verdict, ruling.rule, ruling.reason))
 
 
 def _carry_out_ruling(row: Proposal, ruling: Ruling, at: datetime) -> str:
     """Do what a rule says; return the verdict, which is "a person decides" when the proposal does not allow it."""
-    given: dict[str, Any] = {"by": proposals.SYSTEM, "tier": Tier.RULES, "rule": ruling.rule[:32], "at": at}
-    given["reason"] = ruling.reason
+    arguments: dict[str, Any] = {"by": proposals.SYSTEM, "tier": Tier.RULES, "rule": ruling.rule[:32], "at": at}
+    arguments["reason"] = ruling.reason
     try:
         if ruling.verdict == ProposalVerdict.PROMOTE:
-            proposals.approve(row.pk, **given)
+            proposals.approve(row.pk, **arguments)
         elif ruling.verdict == ProposalVerdict.REJECT:
-            proposals.reject(row.pk, **given)
+            proposals.reject(row.pk, **arguments)
         elif ruling.verdict == ProposalVerdict.MERGE:
-            proposals.merge(row.pk, ruling.entry, ruling.merged, **given)
+            proposals.merge(row.pk, ruling.entry, ruling.merged, **arguments)
         elif ruling.verdict == ProposalVerdict.REVIEW:
-            proposals.review(row.pk, **given)
+            proposals.review(row.pk, **arguments)
         else:
             Proposal.objects.filter(pk=row.pk, state=ProposalState.WAITING, tier=Tier.RULES).update(
                 tier=Tier.MODEL, why=ruling.reason
@@ -245,38 +245,38 @@ def _carry_out_ruling(row: Proposal, ruling: Ruling, at: datetime) -> str:
     except Conflict:
         raise
     except MemoriesError as error:
-        proposals.review(row.pk, **given | {"reason": str(error)})
+        proposals.review(row.pk, **arguments | {"reason": str(error)})
         return str(ProposalVerdict.REVIEW)
     return ruling.verdict
 
 
-def _all_to_a_person(why: str, at: datetime, done: Triaged) -> None:
+def _all_to_a_person(why: str, at: datetime, outcome: Triaged) -> None:
     """Send what waits for a model to a person, since no model is set."""
     for pk in proposals.waiting(Tier.MODEL).values_list("pk", flat=True):
         try:
             proposals.review(pk, reason=f"No model decides: {why}.", tier=Tier.MODEL, at=at)
         except MemoriesError:
             continue
-        done.said.append(Said(pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", why))
+        outcome.said.append(Said(pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", why))
 
 
-def _claim(at: datetime, done: Triaged) -> Batch | None:
+def _claim(at: datetime, outcome: Triaged) -> Batch | None:
     """Take the oldest free proposals for one call; None when there are none. What may not be sent goes to a person."""
     free = Q(claimed_until=None) | Q(claimed_until__lt=at)
     while rows := list(
         proposals.waiting(Tier.MODEL).filter(free).select_related("file").prefetch_related(_evidence())[:LOOKED_AT]
     ):
-        asked = [row for row in rows if not _left(row, at, done)]
-        alike = [row for row in asked if _group(row) == _group(asked[0])]
+        candidates = [row for row in rows if not _left(row, at, outcome)]
+        alike = [row for row in candidates if _group(row) == _group(candidates[0])]
         until = at + CLAIM
         # Conditions on its own columns alone: PostgreSQL checks these again when another worker was first.
-        taken = [
+        claims = [
             row
             for row in alike[: _size(alike[0].tries) if alike else 0]
             if _still(row).filter(free).update(claimed_until=until)
         ]
-        if taken:
-            return Batch(tuple(taken), until)
+        if claims:
+            return Batch(tuple(claims), until)
     return None
 
 
@@ -294,7 +294,7 @@ def _still(row: Proposal) -> QuerySet[Proposal]:
     return Proposal.objects.filter(pk=row.pk, state=ProposalState.WAITING, tier=Tier.MODEL)
 
 
-def _left(row: Proposal, at: datetime, done: Triaged) -> bool:
+def _left(row: Proposal, at: datetime, outcome: Triaged) -> bool:
     """Leave a proposal to a person, unasked, when the gate holds a text that only outside text vouches for."""
     if row.trust == Trust.OPERATOR:
         return False
@@ -302,27 +302,27 @@ def _left(row: Proposal, at: datetime, done: Triaged) -> bool:
     judged = gate(text, fold(text), taxonomy=KNOWLEDGE.slug)
     if judged.verdict != "hold":
         return False
-    _review(row, f"The model was not asked: {judged.reason}.", at, done, rule=str(judged.codes[0])[:32])
+    _review(row, f"The model was not asked: {judged.reason}.", at, outcome, rule=str(judged.codes[0])[:32])
     return True
 
 
-def _by_model(batch: Batch, at: datetime | None, done: Triaged) -> bool:
+def _by_model(batch: Batch, at: datetime | None, outcome: Triaged) -> bool:
     """Ask about a batch and carry out the answer; return whether to go on with the next one."""
     file = batch.rows[0].file
     answer = ask("triage", INSTRUCTIONS, message(file.text, [_asked(row) for row in batch.rows]), Verdicts)
-    found: Sequence[Found | None]
+    verdicts: Sequence[Found | None]
     if isinstance(answer, Unavailable):
         if answer.reason != Reason.UNREADABLE:
-            done.why, done.until = answer.why, answer.until
+            outcome.why, outcome.until = answer.why, answer.until
             for row in batch.rows:
                 _still(row).filter(claimed_until=batch.until).update(claimed_until=None)
             return False
-        found = [None] * len(batch.rows)
+        verdicts = [None] * len(batch.rows)
     else:
-        found = read(answer.value, len(batch.rows))
-        done.count(answer)
-    done.calls += 1
-    _carry_out(batch, found, answer, to_utc(at), done)
+        verdicts = read(answer.value, len(batch.rows))
+        outcome.count(answer)
+    outcome.calls += 1
+    _carry_out(batch, verdicts, answer, to_utc(at), outcome)
     return True
 
 
@@ -332,16 +332,16 @@ def _asked(row: Proposal) -> Asked:
 
 def _carry_out(
     batch: Batch,
-    found: Sequence[Found | None],
+    verdicts: Sequence[Found | None],
     answer: Answer[Verdicts] | Unavailable,
     at: datetime,
-    done: Triaged,
+    outcome: Triaged,
 ) -> None:
     """Do what a model said about a batch, in one transaction: what was claimed by another run meanwhile is left."""
-    said: list[Said] = []
+    decisions: list[Said] = []
     unread = 0
     with transaction.atomic():
-        for row, verdict in zip(batch.rows, found, strict=True):
+        for row, verdict in zip(batch.rows, verdicts, strict=True):
             try:
                 mine = proposals.locked(row.pk)
             except MemoriesError:  # somebody decided meanwhile
@@ -352,11 +352,11 @@ def _carry_out(
                 _still(mine).update(claimed_until=None)
             elif verdict is None:
                 unread += 1
-                said += _unread(mine, at)
+                decisions += _unread(mine, at)
             else:
-                said.append(_decide(mine, verdict, answer, at))
-    done.said += said
-    done.unread += unread
+                decisions.append(_decide(mine, verdict, answer, at))
+    outcome.said += decisions
+    outcome.unread += unread
 
 
 def _unread(row: Proposal, at: datetime) -> list[Said]:
@@ -369,29 +369,29 @@ def _unread(row: Proposal, at: datetime) -> list[Said]:
     return [Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", reason)]
 
 
-def _decide(row: Proposal, found: Found, answer: Answer[Verdicts] | Unavailable, at: datetime) -> Said:
+def _decide(row: Proposal, finding: Found, answer: Answer[Verdicts] | Unavailable, at: datetime) -> Said:
     """Carry out one verdict. A promotion that a model may not make, or whose text says more, is a person's."""
     call = answer.call_id if isinstance(answer, Answer) else None
-    given: dict[str, Any] = {"by": _actor(), "tier": Tier.MODEL, "at": at}
-    given |= {"model": chosen("triage").model[:100], "call_id": call}
-    verdict, reason, rule = found.verdict, found.reason, ""
+    arguments: dict[str, Any] = {"by": _actor(), "tier": Tier.MODEL, "at": at}
+    arguments |= {"model": chosen("triage").model[:100], "call_id": call}
+    verdict, reason, rule = finding.verdict, finding.reason, ""
     text = None
     if verdict == PROMOTE:
-        text = found.text or row.text
+        text = finding.text or row.text
         rule, why = _refused(row, text)
         if why:
             verdict = str(ProposalVerdict.REVIEW)
             reason = f"The model would promote it, but {why}."
     try:
         if verdict == PROMOTE:
-            proposals.approve(row.pk, text=text, reason=reason, **given)
+            proposals.approve(row.pk, text=text, reason=reason, **arguments)
         elif verdict == REJECT:
-            proposals.reject(row.pk, reason=reason, **given)
+            proposals.reject(row.pk, reason=reason, **arguments)
         else:
-            proposals.review(row.pk, reason=reason, rule=rule, **given)
+            proposals.review(row.pk, reason=reason, rule=rule, **arguments)
     except MemoriesError as error:
         verdict, reason = str(ProposalVerdict.REVIEW), f"The model would {verdict} it, but: {error}"
-        proposals.review(row.pk, reason=reason, **given)
+        proposals.review(row.pk, reason=reason, **arguments)
     return Said(row.pk, Tier.MODEL, verdict, rule, reason)
 
 
@@ -400,17 +400,17 @@ def _refused(row: Proposal, text: str) -> tuple[str, str]:
 
     A model that was talked into something must not get it into the file, so its text is checked like the proposal's.
     """
-    given = given_of(row)
-    if gone := _gone(given):
+    case = given_of(row)
+    if gone := _gone(case):
         return gone.rule, "its entry was changed or is gone"
-    if why := rules.may_promote(given):
+    if why := rules.may_promote(case):
         return "only-a-person", why
-    if given.target and is_persons(row.file, given.target):
+    if case.target and is_persons(row.file, case.target):
         return "persons-entry", "a person wrote the entry that it changes"
     if row.kind == ProposalKind.REMOVE:
         return "", ""
     clean = fold(text)
-    if why := rules.only_a_person(replace(given, text=clean)):
+    if why := rules.only_a_person(replace(case, text=clean)):
         return "new-in-text", f"of the text that it wrote, {why}"
     judged = gate(text, clean, taxonomy=KNOWLEDGE.slug)
     if judged.verdict != "allow" and row.trust != Trust.OPERATOR:
@@ -418,59 +418,59 @@ def _refused(row: Proposal, text: str) -> tuple[str, str]:
     sources = [row.text, row.target, *(one.text for one in row.evidence.all())]
     if new := names_more(clean, sources):
         return "new-in-text", f"the text that it wrote names something new: {new[:60]}"
-    if any(rules.same(clean, entry) for entry in (*given.entries, *approved_for(row.file))):
+    if any(rules.same(clean, entry) for entry in (*case.entries, *approved_for(row.file))):
         return "duplicate", "an entry says exactly this"
     return "", ""
 
 
 def names_more(text: str, sources: Sequence[str]) -> str:
     """Return a name, path or number of `text` that none of its sources has; "" when there is none."""
-    known = "\n".join(fold(source) for source in sources).casefold()
+    source_text = "\n".join(fold(source) for source in sources).casefold()
     for pattern in (knowledge_rules.PATH, knowledge_rules.EXACT_NAME, NUMBER):
         for match in pattern.finditer(text):
             name = match[0].strip("`").casefold()
-            if name not in known:
+            if name not in source_text:
                 return match[0]
     return ""
 
 
-def _review(row: Proposal, reason: str, at: datetime, done: Triaged, *, rule: str) -> None:
+def _review(row: Proposal, reason: str, at: datetime, outcome: Triaged, *, rule: str) -> None:
     try:
         proposals.review(row.pk, reason=reason, tier=Tier.MODEL, rule=rule, at=at)
     except MemoriesError:
         return
-    done.said.append(Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), rule, reason))
+    outcome.said.append(Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), rule, reason))
 
 
 def _actor() -> str:
     return f"{ACTOR}{chosen('triage').model}"
 
 
-def _plan(done: Triaged) -> None:
+def _plan(outcome: Triaged) -> None:
     """Say what the rules would decide, and about which proposals the model would be asked."""
     for row in proposals.waiting().filter(tier__lt=Tier.PERSON).select_related("file").prefetch_related(_evidence()):
         ruling = ruling_on(row) if row.tier == Tier.RULES else Ruling("", "", row.why)
         if ruling.verdict == WAITS:
             continue
         if ruling.verdict:
-            done.said.append(Said(row.pk, Tier.RULES, ruling.verdict, ruling.rule, ruling.reason))
+            outcome.said.append(Said(row.pk, Tier.RULES, ruling.verdict, ruling.rule, ruling.reason))
         else:
-            done.said.append(Said(row.pk, Tier.MODEL, "ask", ruling.rule, ruling.reason))
-    done.why = chosen("triage").off
+            outcome.said.append(Said(row.pk, Tier.MODEL, "ask", ruling.rule, ruling.reason))
+    outcome.why = chosen("triage").off
 
 
-def _report(done: Triaged, begun: float, source: str) -> None:
-    counts: dict[str, Any] = {name.replace(": ", "_").replace(" ", "_"): n for name, n in done.counts().items()}
+def _report(outcome: Triaged, begun: float, source: str) -> None:
+    counts: dict[str, Any] = {name.replace(": ", "_").replace(" ", "_"): n for name, n in outcome.counts().items()}
     record(
         "memory.triage.completed",
         component="triage",
         source=source,
         duration_ms=int((time.monotonic() - begun) * 1000),
-        level="warning" if done.why else "",
-        decided=sum(one.verdict != PASSED_ON for one in done.said),
-        expired=done.expired,
-        unread=done.unread,
-        calls=done.calls,
-        why=done.why,
+        level="warning" if outcome.why else "",
+        decided=sum(one.verdict != PASSED_ON for one in outcome.said),
+        expired=outcome.expired,
+        unread=outcome.unread,
+        calls=outcome.calls,
+        why=outcome.why,
         **counts,
     )

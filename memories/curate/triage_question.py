@@ -89,18 +89,18 @@ def read(answer: Verdicts, count: int) -> list[Found | None]:
 
     None: nothing, no known verdict, or two different ones. Verdicts about other proposals are ignored.
     """
-    found: list[Found | None] = [None] * count
+    verdicts: list[Found | None] = [None] * count
     spoiled = set()
     for one in answer.decisions:
         place, verdict = one.proposal - 1, one.verdict.strip().lower()
         if not 0 <= place < count:
             continue
         new = Found(verdict, fold(one.text or ""), fold(one.reason or "")[:LONGEST_REASON] or "No reason was given.")
-        earlier = found[place]
+        earlier = verdicts[place]
         if verdict not in (PROMOTE, REJECT, REVIEW) or (
             earlier is not None and (earlier.verdict, earlier.text) != (new.verdict, new.text)
         ):
             spoiled.add(place)
         else:
-            found[place] = earlier or new
-    return [None if place in spoiled else one for place, one in enumerate(found)]
+            verdicts[place] = earlier or new
+    return [None if place in spoiled else one for place, one in enumerate(verdicts)]

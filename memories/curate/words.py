@@ -27,11 +27,11 @@ SMALL = frozenset(
 def words_of(text: str) -> frozenset[str]:
     """Return the stems of the words of `text` and of the parts of its names, without small words."""
     plain = unicodedata.normalize("NFKC", text[:LONGEST]).lower()
-    found = set()
+    stems = set()
     for name in WORD.findall(plain):
         parts = PART.findall(name)
-        found |= {name, *parts} if len(parts) > 1 else {stem(name)}
-    return frozenset(found - SMALL)
+        stems |= {name, *parts} if len(parts) > 1 else {stem(name)}
+    return frozenset(stems - SMALL)
 
 
 def share(words: frozenset[str], among: frozenset[str]) -> float:

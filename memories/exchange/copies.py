@@ -61,13 +61,13 @@ def copy_to(
     statements = {one.pk: _statement(one) for one in originals}
     there = Provenance(Source.IMPORT, by, project_id=project.pk, channel="copy")  # a person's is not compared
     prepared = {one.pk: store.prepare(statements[one.pk], there) for one in originals}
-    done: list[Copied] = []
+    copies: list[Copied] = []
     with writing():
         lifetimes = Lifetimes()
         for original in originals:
-            known = _known(original, project)
-            if known is not None:
-                done.append(Copied(original.pk, known, False))
+            existing = _known(original, project)
+            if existing is not None:
+                copies.append(Copied(original.pk, existing, False))
                 continue
             copy = Memory(
                 **{name: getattr(original, name) for name in COPIED},
@@ -85,8 +85,8 @@ def copy_to(
             words = reason or f"Copied from {whose}, where it is memory {original.pk}."
             store.insert(copy, Why(by, when, words, {"channel": "copy", "copied_from": origin}))
             store.note_relations(copy, statements[original.pk], there, prepared[original.pk], at=when)
-            done.append(Copied(original.pk, copy.pk, True))
-    return done
+            copies.append(Copied(original.pk, copy.pk, True))
+    return copies
 
 
 def _check(memory: Memory, project: Project) -> None:

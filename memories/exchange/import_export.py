@@ -51,8 +51,8 @@ def signature_of(entry: dict[str, Any]) -> str:
 
 def is_ours(entry: dict[str, Any]) -> bool:
     """Whether this installation signed the row, and nobody changed it since."""
-    given = entry.get(SIGNATURE_FIELD)
-    return isinstance(given, str) and constant_time_compare(given, signature_of(entry))
+    signature = entry.get(SIGNATURE_FIELD)
+    return isinstance(signature, str) and constant_time_compare(signature, signature_of(entry))
 
 
 FORMAT = 1
@@ -111,25 +111,25 @@ def import_lines(
     why = Why(by, to_utc(at), reason or "Imported.", {"channel": "import"})
     parsed, judged = _parse(lines, why.at, trust=trust)
     with writing():
-        found = _Found(parsed, forgotten.refusals(memory.observation for memory, _, _ in parsed))
-        fresh = [(memory, slug, into) for memory, slug, into in parsed if found.is_new(memory, slug)]
+        existing = _Found(parsed, forgotten.refusals(memory.observation for memory, _, _ in parsed))
+        fresh = [(memory, slug, into) for memory, slug, into in parsed if existing.is_new(memory, slug)]
         for memory, slug, _ in fresh:
-            memory.project_id = found.project_id(slug)
+            memory.project_id = existing.project_id(slug)
         insert_all([memory for memory, _, _ in fresh], why)
         _link(fresh)
-        refused = [memory for memory, _, _ in fresh if memory.verdict == Verdict.HOLD] + found.discards
+        refused = [memory for memory, _, _ in fresh if memory.verdict == Verdict.HOLD] + existing.discards
         gate_decisions.note_all(
             _decision(memory, judged[memory.uuid], by, why.at) for memory in refused if memory.uuid in judged
         )
     return Imported(
         created=sum(memory.verdict == Verdict.ALLOW for memory, _, _ in fresh),
         held=sum(memory.verdict == Verdict.HOLD for memory, _, _ in fresh),
-        known=found.known,
-        same_text=found.same_text,
-        discarded=found.discarded,
-        purged=found.purged,
+        known=existing.known,
+        same_text=existing.same_text,
+        discarded=existing.discarded,
+        purged=existing.purged,
         judged=sum(memory.uuid in judged for memory, _, _ in fresh),
-        projects=tuple(found.made),
+        projects=tuple(existing.made),
     )
 
 
@@ -243,8 +243,8 @@ def _judge(memory: Memory, entry: dict[str, Any]) -> Judgement:
     """
     memory.source, memory.tier, memory.persistent = Source.IMPORT, 0, False
     memory.approved_at = memory.confirmed_at = None
-    said = (memory.exposed_to or [OUTSIDE_THERE]) if memory.exposure == Exposure.OUTSIDE else []
-    memory.exposure, memory.exposed_to = Exposure.OUTSIDE, [IMPORTED_FILE, *said]
+    exposures = (memory.exposed_to or [OUTSIDE_THERE]) if memory.exposure == Exposure.OUTSIDE else []
+    memory.exposure, memory.exposed_to = Exposure.OUTSIDE, [IMPORTED_FILE, *exposures]
     memory.trust = ""  # by its source and exposure, when it is stored
     memory.provisional = joined([memory.provisional, provisional_reason(str(entry["observation"]), FROM_ELSEWHERE)])
     memory.confidence = TAXONOMIES[memory.taxonomy].first_confidence.get(Source.IMPORT, DEFAULT_CONFIDENCE)
@@ -302,12 +302,12 @@ def _time(entry: dict[str, Any], name: str) -> datetime | None:
     value = entry.get(name)
     if value is None:
         return None
-    found = parse_datetime(value) if isinstance(value, str) else None
-    if found is None or found.tzinfo is None:
+    moment = parse_datetime(value) if isinstance(value, str) else None
+    if moment is None or moment.tzinfo is None:
         raise ValueError(f"{name} is {value!r}; allowed is a time like 2026-01-31T08:00:00+00:00.")
     if name == "expires_at":
-        return fields.checked_end(found)
-    happened = times.happened(found, timezone.now())
+        return fields.checked_end(moment)
+    happened = times.happened(moment, timezone.now())
     if happened is None:
         raise ValueError(f"{name} is {value!r}; allowed is a time from {times.EARLIEST.year} to now.")
     return happened
@@ -342,9 +342,9 @@ def _names(entry: dict[str, Any], name: str) -> list[str]:
 
 
 def _agent(entry: dict[str, Any], taxonomy: Taxonomy) -> str | None:
-    given = entry.get("agent")
-    if taxonomy == AGENT and isinstance(given, str):  # of an older export, or of another program
-        return fields.checked_agent(given, taxonomy.slug)
+    agent = entry.get("agent")
+    if taxonomy == AGENT and isinstance(agent, str):  # of an older export, or of another program
+        return fields.checked_agent(agent, taxonomy.slug)
     return _name(entry, "agent")
 
 

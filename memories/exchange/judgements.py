@@ -47,9 +47,9 @@ def memory_lines() -> Iterator[dict[str, Any]]:
 def marked_queries() -> tuple[list[dict[str, Any]], int]:
     """Return (queries with a hit marked right, oldest mark first; how many marked queries are left out)."""
     slugs = dict(Project.objects.values_list("pk", "slug"))
-    found: dict[str, dict[str, Any]] = {}
+    by_key: dict[str, dict[str, Any]] = {}
     for mark in RecallMark.objects.select_related("memory").order_by("at", "pk").iterator(READ_AT_ONCE):
-        row = found.setdefault(
+        row = by_key.setdefault(
             mark.query_key,
             {
                 "id": f"marked-{mark.pk}",
@@ -62,8 +62,8 @@ def marked_queries() -> tuple[list[dict[str, Any]], int]:
         )
         if _is_recallable(mark.memory):
             row["relevant" if mark.vote == RecallVote.RIGHT else "wrong"].append(str(mark.memory.uuid))
-    queries = [row for row in found.values() if row["relevant"]]
-    return queries, len(found) - len(queries)
+    queries = [row for row in by_key.values() if row["relevant"]]
+    return queries, len(by_key) - len(queries)
 
 
 def _is_recallable(row: Memory) -> bool:

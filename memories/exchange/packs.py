@@ -142,8 +142,8 @@ class Applied:
 def make_pack(project: Project) -> dict[str, Any]:
     """Return the pack of a project's approved, active memories, by UUID. Raises InvalidMemory beyond MOST."""
     rows = Memory.objects.active().allowed().filter(project=project, taxonomy=PROJECT.slug, approved_at__isnull=False)
-    found = list(rows.order_by("uuid")[: MOST + 1])
-    if len(found) > MOST:
+    memories = list(rows.order_by("uuid")[: MOST + 1])
+    if len(memories) > MOST:
         raise InvalidMemory(f"Project {project.slug} has more than {MOST:,} approved memories.", "Deactivate some.")
     lifetimes = {name: project.lifetime(name) for name in PROJECT.categories}
     content: dict[str, Any] = {
@@ -159,7 +159,7 @@ def make_pack(project: Project) -> dict[str, Any]:
             "injected_from": PROJECT.injected_from,
             "expires_after_days": {name: lasts and lasts.days for name, lasts in lifetimes.items()},
         },
-        "memories": [_packed(row) for row in found],
+        "memories": [_packed(row) for row in memories],
     }
     return content | {"sha256": hash_of(content)}
 
@@ -215,7 +215,7 @@ def read_pack(text: str) -> Pack:
 
 
 def _check(pack: Pack) -> None:
-    seen: set[UUID] = set()
+    uuids: set[UUID] = set()
     for number, one in enumerate(pack.memories, start=1):
         try:
             fields.checked_category(one.category, PROJECT)
@@ -225,11 +225,11 @@ def _check(pack: Pack) -> None:
             for moment in (one.created_at, one.updated_at, one.approved_at):
                 if times.happened(moment, timezone.now()) is None:
                     raise InvalidMemory(f"{moment} lies in the future or before {times.EARLIEST.year}.")
-            if one.uuid in seen:
+            if one.uuid in uuids:
                 raise InvalidMemory(f"UUID {one.uuid} stands in it twice.")
         except InvalidMemory as error:
             raise InvalidMemory(f"Memory {number} of the pack: {error}", "Nothing was imported.") from None
-        seen.add(one.uuid)
+        uuids.add(one.uuid)
 
 
 def difference(pack: Pack, project: Project, *, relate: bool = True) -> Difference:
@@ -237,14 +237,14 @@ def difference(pack: Pack, project: Project, *, relate: bool = True) -> Differen
     mine = Memory.objects.filter(project=project, taxonomy=PROJECT.slug)
     by_uuid = _known_by_uuid(pack, project)
     by_text = {(row.category, row.observation.lower()): row.pk for row in mine.active().only("category", "observation")}
-    found = Difference()
+    diff = Difference()
     met: set[int] = set()
     texts = {one.uuid: fields.checked_observation(one.observation) for one in pack.memories}
     purged = forgotten.refusals(texts.values(), is_counted=False)
     for one in pack.memories:
         text, row = texts[one.uuid], by_uuid.get(one.uuid)
         if text in purged and (row is None or row.observation != text):
-            found.purged[one.uuid] = purged[text]
+            diff.purged[one.uuid] = purged[text]
             met.update([row.pk] if row else [])
             continue
         twin = by_text.get((one.category, text.lower()))
@@ -252,24 +252,24 @@ def difference(pack: Pack, project: Project, *, relate: bool = True) -> Differen
             met.add(row.pk)
             before = {name: getattr(row, name) for name in COMPARED if getattr(row, name) != _value(one, name)}
             if before:
-                found.changed.append(Edited(row.pk, one, before))
+                diff.changed.append(Edited(row.pk, one, before))
             else:
-                found.same.append(row.pk)
+                diff.same.append(row.pk)
         elif twin is not None:
             met.add(twin)
-            found.same.append(twin)
+            diff.same.append(twin)
         else:
-            found.new.append(one)
+            diff.new.append(one)
             if relate and (opposed := _contradicted(one, project)):
-                found.conflicts[one.uuid] = opposed
+                diff.conflicts[one.uuid] = opposed
         if (row is None and twin is None) or (row is not None and row.observation != text):
             judgement = judge(one.observation, text)
             if judgement.verdict != Verdict.ALLOW:
-                found.held[one.uuid] = judgement.reason or str(judgement.verdict)
-                found.judgements[one.uuid] = judgement
+                diff.held[one.uuid] = judgement.reason or str(judgement.verdict)
+                diff.judgements[one.uuid] = judgement
     approved = mine.active().allowed().filter(approved_at__isnull=False)
-    found.missing.extend(approved.exclude(pk__in=met).order_by("pk").values_list("pk", flat=True))
-    return found
+    diff.missing.extend(approved.exclude(pk__in=met).order_by("pk").values_list("pk", flat=True))
+    return diff
 
 
 def apply_pack(pack: Pack, project: Project, *, by: str, approve: bool = False, at: datetime | None = None) -> Applied:
@@ -293,23 +293,23 @@ def apply_pack(pack: Pack, project: Project, *, by: str, approve: bool = False, 
     first = difference(pack, project, relate=False)
     prepared = {one.uuid: store.prepare(_statement(one), there) for one in first.new if one.uuid not in first.held}
     with writing():
-        found = difference(pack, project, relate=False)  # again under the lock: others may have written since
-        left = changed = 0
+        diff = difference(pack, project, relate=False)  # again under the lock: others may have written since
+        refusals = changed = 0
         created: list[Memory] = []
-        for edited in found.changed:
+        for edited in diff.changed:
             new = {name: _value(edited.packed, name) for name in edited.before}
             try:
                 with transaction.atomic():
                     verbs.edit(edited.memory_id, by=by, at=when, reason=why.reason, provenance=there, **new)
                 changed += 1
             except TextHeld:
-                left += 1
-        for one in found.new:
-            memory = store.insert(_new(one, project, there, when, found.held.get(one.uuid, "")), why)
+                refusals += 1
+        for one in diff.new:
+            memory = store.insert(_new(one, project, there, when, diff.held.get(one.uuid, "")), why)
             created.append(memory)
-            if one.uuid in found.judgements:  # what it would discard is held, so that a pack arrives whole
+            if one.uuid in diff.judgements:  # what it would discard is held, so that a pack arrives whole
                 gate_decisions.note(
-                    replace(found.judgements[one.uuid], verdict="hold"),
+                    replace(diff.judgements[one.uuid], verdict="hold"),
                     channel=there.channel,
                     statement=_statement(one),
                     provenance=there,
@@ -319,22 +319,22 @@ def apply_pack(pack: Pack, project: Project, *, by: str, approve: bool = False, 
             if one.uuid in prepared:
                 store.note_relations(memory, _statement(one), there, prepared[one.uuid], at=when)
         if approve:
-            ids = [edited.memory_id for edited in found.changed] + [row.pk for row in created] + found.same
+            ids = [edited.memory_id for edited in diff.changed] + [row.pk for row in created] + diff.same
             for row in Memory.objects.active().allowed().filter(pk__in=ids, approved_at=None).order_by("pk"):
                 verbs.approve(row.pk, by=by, at=when, reason=why.reason)
     held = sum(row.verdict == Verdict.HOLD for row in created)
-    return Applied(len(created) - held, held, changed, left, len(found.same), len(found.purged))
+    return Applied(len(created) - held, held, changed, refusals, len(diff.same), len(diff.purged))
 
 
 def _known_by_uuid(pack: Pack, project: Project) -> dict[UUID, Memory]:
     """Return the memories of `project` by the pack's UUID: their own, or the one derived where that was taken."""
     derived = {uuid5(one.uuid, project.slug): one.uuid for one in pack.memories}
     wanted = [one.uuid for one in pack.memories] + list(derived)
-    known: dict[UUID, Memory] = {}
+    by_uuid: dict[UUID, Memory] = {}
     for start in range(0, len(wanted), 500):
         for row in Memory.objects.filter(project=project, uuid__in=wanted[start : start + 500]):
-            known[derived.get(row.uuid, row.uuid)] = row
-    return known
+            by_uuid[derived.get(row.uuid, row.uuid)] = row
+    return by_uuid
 
 
 def _value(packed: PackedMemory, name: str) -> Any:
@@ -360,9 +360,9 @@ def _contradicted(packed: PackedMemory, project: Project) -> list[int]:
 
 
 def _new(packed: PackedMemory, project: Project, there: Provenance, at: datetime, held: str) -> Memory:
-    taken = Memory.objects.filter(uuid=packed.uuid).exists()
+    exists = Memory.objects.filter(uuid=packed.uuid).exists()
     memory = Memory(
-        uuid=uuid5(packed.uuid, project.slug) if taken else packed.uuid,
+        uuid=uuid5(packed.uuid, project.slug) if exists else packed.uuid,
         taxonomy=PROJECT.slug,
         project=project,
         service=_value(packed, "service"),

@@ -59,8 +59,8 @@ class Authors:
 
     def of(self, start: int, end: int) -> str:
         """Return the author of an entry: "file" when any of its lines is not committed, else its last line's."""
-        found = [self.lines.get(number, FILE) for number in range(start, end)]
-        return FILE if FILE in found or not found else found[-1]
+        authors = [self.lines.get(number, FILE) for number in range(start, end)]
+        return FILE if FILE in authors or not authors else authors[-1]
 
 
 def is_person(author: str) -> bool:
@@ -75,14 +75,14 @@ def authors_of(path: Path, document: Document) -> Authors:
     """
     folder, name = path.parent, path.name
     committed = _git(folder, "cat-file", "blob", f"HEAD:./{name}")
-    said = (
+    blame = (
         _git(folder, "blame", "--porcelain", "--no-textconv", "--ignore-revs-file=", "HEAD", "--", name)
         if committed
         else None
     )
-    if not committed or not said:
+    if not committed or not blame:
         return Authors()
-    commits = _commits_of_lines(committed, said.decode("utf-8", "replace"))
+    commits = _commits_of_lines(committed, blame.decode("utf-8", "replace"))
     people = _people(folder, {*commits} - {""})
     old, new = _texts(committed), [text for text, _ in document.lines]
     if len(commits) != len(old):
@@ -106,16 +106,16 @@ def deleted_by(root: Path, name: str) -> str:
     return _people(root, {commit}).get(commit, "")
 
 
-def _commits_of_lines(committed: bytes, said: str) -> list[str]:
+def _commits_of_lines(committed: bytes, blame: str) -> list[str]:
     """Return the commit of each line as a document has them: git knows no carriage return alone as a line's end."""
     by_row: dict[int, str] = {}
-    for line in said.split("\n"):
+    for line in blame.split("\n"):
         if row_of := re.match(r"([0-9a-f]{40,64}) \d+ (\d+)", line):
             by_row[int(row_of[2]) - 1] = row_of[1]
-    found: list[str] = []
+    commits: list[str] = []
     for row, content in enumerate(committed.removeprefix(codecs.BOM_UTF8).split(b"\n")):
-        found += [by_row.get(row, "")] * len(_texts(content + b"\n"))
-    return found[:-1] if committed.endswith(b"\n") else found
+        commits += [by_row.get(row, "")] * len(_texts(content + b"\n"))
+    return commits[:-1] if committed.endswith(b"\n") else commits
 
 
 def _texts(data: bytes) -> list[str]:
@@ -143,17 +143,17 @@ def _people(folder: Path, commits: Iterable[str]) -> dict[str, str]:
     wanted = sorted(commits)
     if not wanted:
         return {}
-    said = _text(folder, "log", "--no-walk=unsorted", "--format=%H%x00%an%x00%ae%x00%cn%x00%B%x01", *wanted)
-    found = {}
-    for record in said.split("\x01"):
+    output = _text(folder, "log", "--no-walk=unsorted", "--format=%H%x00%an%x00%ae%x00%cn%x00%B%x01", *wanted)
+    authors = {}
+    for record in output.split("\x01"):
         parts = record.strip("\n").split("\x00")
         if len(parts) != 5:
             continue
         commit, name, mail, committer, body = parts
         others = re.findall(r"^(?:co-authored-by|generated[- ]by|assisted-by)\s*:(.*)$", body, re.I | re.M)
         if not any(AGENTS.search(text) for text in (name, mail, committer, *others)):
-            found[commit] = BY_GIT + (fold(mask(name))[:LONGEST_NAME] or "unnamed")
-    return found
+            authors[commit] = BY_GIT + (fold(mask(name))[:LONGEST_NAME] or "unnamed")
+    return authors
 
 
 def _text(folder: Path, *arguments: str) -> str:
@@ -163,7 +163,7 @@ def _text(folder: Path, *arguments: str) -> str:
 def _git(folder: Path, *arguments: str) -> bytes | None:
     """Return what git prints; None when it fails, is missing or takes too long."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", *SAFE, *arguments],
             cwd=folder,
             env=ENVIRONMENT,
@@ -174,4 +174,4 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return process.stdout if process.returncode == 0 else None

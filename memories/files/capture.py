@@ -55,14 +55,14 @@ def capture(
     says what of that a learning repeats (empty: it is the agent's own).
     """
     name = agent_id(agent)
-    said = replace(provenance, project_id=project.pk, agent=name)
-    found = learned(answer, phrases=project.takes_phrases)
+    agent_provenance = replace(provenance, project_id=project.pk, agent=name)
+    learnings = learned(answer, phrases=project.takes_phrases)
     rows: list[AgentCapture] = []
-    for one in found.found:
+    for one in learnings.found:
         statement = one.statement
         if AgentCapture.objects.filter(origin=origin, key=statement.key).exists():
             continue
-        own = replace(said, taint=repeats(one.text)) if repeats else said
+        own = replace(agent_provenance, taint=repeats(one.text)) if repeats else agent_provenance
         prepared = store.prepare(statement, own)
         with writing():
             try:
@@ -70,10 +70,10 @@ def capture(
             except MemoriesError as error:
                 remembered = store.Remembered("discarded", reason=str(error))
             rows += note(one, remembered, own, origin=origin, key=statement.key, at=at)
-    for refused in found.refused:
-        rows += note_refused(refused, said, origin=origin, at=at)
-    if found.replaces:
-        rows += replace_others(found, said, origin=origin, at=at)
+    for refused in learnings.refused:
+        rows += note_refused(refused, agent_provenance, origin=origin, at=at)
+    if learnings.replaces:
+        rows += replace_others(learnings, agent_provenance, origin=origin, at=at)
     return rows
 
 
@@ -112,9 +112,9 @@ def replace_others(found: Learned, said: Provenance, *, origin: str, at: datetim
     rows: list[AgentCapture] = []
     with writing():
         stated = {one.statement.observation.lower() for one in found.found}
-        kept = set(AgentCapture.objects.filter(origin=origin).values_list("memory_id", flat=True))
+        own_ids = set(AgentCapture.objects.filter(origin=origin).values_list("memory_id", flat=True))
         for row in _own(said).order_by("pk"):
-            if row.pk in kept or row.observation.lower() in stated:
+            if row.pk in own_ids or row.observation.lower() in stated:
                 continue
             verbs.deactivate(row, by=said.actor, at=at, reason=LEFT_OUT, session_id=said.session_id)
             rows += _note(
@@ -131,43 +131,43 @@ def replace_others(found: Learned, said: Provenance, *, origin: str, at: datetim
     return rows
 
 
-def _replaces_nothing(found: Learned, said: Provenance, origin: str) -> str:
+def _replaces_nothing(learnings: Learned, provenance: Provenance, origin: str) -> str:
     """Say why a list that states the whole memory replaces nothing; empty when it does."""
-    if said.exposure == Exposure.OUTSIDE or said.taint:
+    if provenance.exposure == Exposure.OUTSIDE or provenance.taint:
         return "it had read outside text"
-    if not found.found:
+    if not learnings.found:
         return "the list is empty"
-    keys = {one.statement.key for one in found.found}
-    taken = AgentCapture.objects.filter(origin=origin, key__in=keys, outcome__in=TAKEN).count()
-    if taken < len(keys) or any(one.form == "memories" for one in found.refused):
+    keys = {one.statement.key for one in learnings.found}
+    count = AgentCapture.objects.filter(origin=origin, key__in=keys, outcome__in=TAKEN).count()
+    if count < len(keys) or any(one.form == "memories" for one in learnings.refused):
         return "the list was not taken whole"
     return ""
 
 
-def _own(said: Provenance) -> MemoryQuerySet:
+def _own(provenance: Provenance) -> MemoryQuerySet:
     """Return the active memories that this agent was told and sessions stored, and that no person touched."""
     return Memory.objects.filter(
         ~Exists(MemoryChange.objects.filter(memory=OuterRef("pk"), by=By.PEOPLE)),
-        pk__in=said.told,
+        pk__in=provenance.told,
         taxonomy=AGENT.slug,
-        project=said.project_id,
-        agent=said.agent,
+        project=provenance.project_id,
+        agent=provenance.agent,
         active=True,
         source__in=(Source.RUN, Source.LEARNING),
         approved_at=None,
     )
 
 
-def _note(said: Provenance, origin: str, key: str, at: datetime, **values: object) -> list[AgentCapture]:
-    if said.project_id is None:
+def _note(provenance: Provenance, origin: str, key: str, at: datetime, **values: object) -> list[AgentCapture]:
+    if provenance.project_id is None:
         return []
     row, new = AgentCapture.objects.get_or_create(
         origin=origin,
         key=key,
         defaults={
-            "project_id": said.project_id,
-            "agent": said.agent or "",
-            "session_id": said.session_id,
+            "project_id": provenance.project_id,
+            "agent": provenance.agent or "",
+            "session_id": provenance.session_id,
             "at": at,
             **values,
         },

@@ -50,9 +50,9 @@ class Context:
             return Authors(last=self.deleted_by)
         if self.older is None:
             return authors_of(self.path, document)
-        found = [authors_of(path, parse(storage.read(path).data)) for path in self.older_paths]
+        per_file = [authors_of(path, parse(storage.read(path).data)) for path in self.older_paths]
         sources = enumerate(self.older.sources)
-        return Authors({line: found[at[0]].lines.get(at[1], FILE) for line, at in sources if at is not None})
+        return Authors({line: per_file[at[0]].lines.get(at[1], FILE) for line, at in sources if at is not None})
 
     def rows(self) -> MemoryQuerySet:
         return Memory.objects.filter(taxonomy=AGENT.slug, project=self.file.project_id, agent=self.file.agent)
@@ -86,10 +86,10 @@ def compare(context: Context, document: Document) -> Comparison:
     base = [Base(row.memory_id or -row.pk, row.section, row.text, row.memory_id in missing) for row in lines]
     standing = {one.memory_id for one in base}
     out = {pk: row for pk, row in memories.items() if row.active and pk not in standing}
-    known = {pk: Known(row.observation, row.category, row.active) for pk, row in memories.items()}
+    by_id = {pk: Known(row.observation, row.category, row.active) for pk, row in memories.items()}
     outside = {row.observation: pk for pk, row in sorted(out.items(), reverse=True)}
-    made = plan(base, document, known, context.sections, outside, context.limits.sections)
-    in_file = {row.memory_id for row in made.placed}
+    merge_plan = plan(base, document, by_id, context.sections, outside, context.limits.sections)
+    in_file = {row.memory_id for row in merge_plan.placed}
     ready = [row for pk, row in out.items() if pk not in in_file and _may_be_written(row)]
     contradicting = _contradicting(in_file, [row.pk for row in ready])
     disputed = {one.newer_id for one in contradicting}
@@ -99,7 +99,7 @@ def compare(context: Context, document: Document) -> Comparison:
         if row.left_because and (row.left_because != CONTRADICTS or pk in disputed)
     }
     fresh = [row for row in ready if known_text.get(row.pk) != row.observation]
-    return Comparison(made, memories, entries, fresh, [row for row in ready if row not in fresh], contradicting)
+    return Comparison(merge_plan, memories, entries, fresh, [row for row in ready if row not in fresh], contradicting)
 
 
 def _taken_out(context: Context) -> set[int | None]:

@@ -75,14 +75,14 @@ def note_contradiction(file: AgentFile, pair: Disagreement, *, at: datetime) -> 
 def _note(
     file: AgentFile, memory_id: int | None, at: datetime, *, other: Memory | None = None, **new: object
 ) -> AgentFileConflict:
-    known = file.conflicts.filter(memory=memory_id, other=other, answered_at=None).first()
-    if known is None:
+    conflict = file.conflicts.filter(memory=memory_id, other=other, answered_at=None).first()
+    if conflict is None:
         return AgentFileConflict.objects.create(file=file, memory_id=memory_id, other=other, found_at=at, **new)
-    if any(getattr(known, name) != value for name, value in new.items()):
+    if any(getattr(conflict, name) != value for name, value in new.items()):
         for name, value in new.items():
-            setattr(known, name, value)
-        known.save()
-    return known
+            setattr(conflict, name, value)
+        conflict.save()
+    return conflict
 
 
 def close_settled(file: AgentFile, *, still: Collection[int], contradicting: Collection[int], at: datetime) -> int:
@@ -176,11 +176,11 @@ def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = Non
             raise Conflict("This answer cannot be undone.", "Edit the line instead.")
         if AgentFileConflict.objects.filter(file=row.file_id, memory=row.memory, answered_at=None).exists():
             raise Conflict("The line is in conflict again already.", "Read the page again.")
-        done = MemoryChange.objects.filter(memory=row.memory, at=row.answered_at, actor=row.answered_by).last()
+        change = MemoryChange.objects.filter(memory=row.memory, at=row.answered_at, actor=row.answered_by).last()
         if row.answer == ConflictAnswer.OTHER and row.memory.observation != row.other_text:
             raise Conflict("The memory was changed since.", "Edit the line instead.")
-        if done is not None and row.answer == ConflictAnswer.FILE:
-            restore(row.memory, done, by=by, at=at, only_latest=True)
+        if change is not None and row.answer == ConflictAnswer.FILE:
+            restore(row.memory, change, by=by, at=at, only_latest=True)
         # What the next comparison starts from: again both sides differ from it.
         AgentFileEntry.objects.filter(file=row.file_id, memory=row.memory).update(text=row.base_text)
         AgentFile.objects.filter(pk=row.file_id).update(seen_change=None)
@@ -196,12 +196,12 @@ def _split(row: AgentFileConflict, by: str, at: datetime) -> None:
         return
     statement = Statement(memory.category, row.file_text, taxonomy=AGENT.slug)
     provenance = Provenance(HUMAN, by, project_id=row.file.project_id, agent=row.file.agent, channel=HUMAN)
-    made = store.place(statement, provenance, at=at)
-    if made.memory_id is None:
+    result = store.place(statement, provenance, at=at)
+    if result.memory_id is None:
         raise InvalidMemory("The file's text says too little to be a memory of its own.", "Choose one of the two.")
     AgentFileEntry.objects.filter(file=row.file_id, memory=memory).delete()
     AgentFileEntry.objects.update_or_create(
         file=row.file,
-        memory_id=made.memory_id,
+        memory_id=result.memory_id,
         defaults={"section": row.section, "text": row.file_text, "author": by[:150], "since": at, "left_because": ""},
     )

@@ -132,8 +132,8 @@ class Document:
                 lines[number] = []
         for entry, text in edits.replace.items():
             first, end = self.lines[entry.start][0], self.lines[entry.end - 1][1]
-            found = ENTRY.match(first)
-            opening = f"{found[1]}{found[2]}" if found else "- "
+            match = ENTRY.match(first)
+            opening = f"{match[1]}{match[2]}" if match else "- "
             for number in range(entry.start, entry.end):
                 lines[number] = []
             lines[entry.start] = [(opening + fold(text), end)]
@@ -142,11 +142,11 @@ class Document:
             section = self.section(name)
             if section is not None:
                 added.setdefault(section.room, []).append((f"- {fold(text)}", self.line_end))
-        made: list[tuple[str, str]] = []
+        new_lines: list[tuple[str, str]] = []
         for number in range(len(lines) + 1):
-            made += added.get(number, [])
-            made += lines[number] if number < len(lines) else []
-        return Document(self._ended(made), self.bom)
+            new_lines += added.get(number, [])
+            new_lines += lines[number] if number < len(lines) else []
+        return Document(self._ended(new_lines), self.bom)
 
     def with_sections(self, names: Sequence[str], order: Sequence[str], items: int) -> Document:
         """Return the document with those sections of `names` that it lacks, where `order` has them, else at the end."""
@@ -157,8 +157,8 @@ class Document:
         return document
 
     def _with_section(self, name: str, order: Sequence[str], items: int) -> Document:
-        known = [wanted.casefold() for wanted in order]
-        later = known[known.index(name.casefold()) + 1 :] if name.casefold() in known else []
+        names = [wanted.casefold() for wanted in order]
+        later = names[names.index(name.casefold()) + 1 :] if name.casefold() in names else []
         after = (section for section in self.sections if section.line >= 0 and _key(section.name) in map(_key, later))
         place = next((section.line for section in after), len(self.lines))
         end = self.line_end
@@ -166,10 +166,10 @@ class Document:
         before = list(self.lines[:place])
         if before and before[-1][0].strip():
             new.insert(0, ("", end))
-        made = [*before, *new, *self.lines[place:]]
+        new_lines = [*before, *new, *self.lines[place:]]
         if place == len(self.lines):
-            made.pop()  # no blank line at the end
-        return Document(self._ended(made), self.bom)
+            new_lines.pop()  # no blank line at the end
+        return Document(self._ended(new_lines), self.bom)
 
     def updated(self, at: datetime, by: str) -> Document:
         """Return the document with its line "Last Updated" renewed; one without such a line stays as it is."""
@@ -214,9 +214,9 @@ def parse(data: bytes) -> Document:
 def lines_of(text: str) -> list[tuple[str, str]]:
     """Return the lines of a text as (text, line end)."""
     lines, start = [], 0
-    for found in BREAK.finditer(text):
-        lines.append((text[start : found.start()], found[0]))
-        start = found.end()
+    for match in BREAK.finditer(text):
+        lines.append((text[start : match.start()], match[0]))
+        start = match.end()
     return [*lines, (text[start:], "")] if start < len(text) else lines
 
 
@@ -270,10 +270,10 @@ def _classes(lines: Sequence[tuple[str, str]]) -> list[str]:
     What is opened and never closed opens nothing: whoever types it has not finished, and the entries below are still
     there.
     """
-    found: list[str] = [FRONT] * front_matter([text for text, _ in lines])
+    classes: list[str] = [FRONT] * front_matter([text for text, _ in lines])
     endless: dict[str, int] = {}  # by character, the shortest opening that nothing below closes
-    while len(found) < len(lines):
-        number = len(found)
+    while len(classes) < len(lines):
+        number = len(classes)
         opened = _opening(lines[number][0])
         end = None
         if opened and endless.get(opened[0], len(opened) + 1) > len(opened):
@@ -281,8 +281,8 @@ def _classes(lines: Sequence[tuple[str, str]]) -> list[str]:
             if end is None:
                 endless[opened[0]] = len(opened)
         kind = "" if end is None else COMMENT if opened == "<" else FENCED
-        found += [kind] * (1 if end is None else end + 1 - number)
-    return found
+        classes += [kind] * (1 if end is None else end + 1 - number)
+    return classes
 
 
 def _opening(text: str) -> str:
@@ -297,26 +297,26 @@ def _closing(lines: Sequence[tuple[str, str]], number: int, opened: str) -> int 
             return number
         return next((at for at in range(number + 1, len(lines)) if "-->" in lines[at][0]), None)
     for at in range(number + 1, len(lines)):
-        found = FENCE.match(lines[at][0])
-        if found and found[1].startswith(opened) and not lines[at][0].strip().strip(opened[0]):
+        match = FENCE.match(lines[at][0])
+        if match and match[1].startswith(opened) and not lines[at][0].strip().strip(opened[0]):
             return at
     return None
 
 
 def _sections(lines: Sequence[tuple[str, str]], classes: Sequence[str]) -> tuple[Section, ...]:
     starts = [
-        (number, _name(found[1]))
+        (number, _name(match[1]))
         for number, (text, _) in enumerate(lines)
-        if not classes[number] and (found := HEADING.match(text))
+        if not classes[number] and (match := HEADING.match(text))
     ]
-    made = []
+    sections = []
     bounds = [(-1, ""), *starts]
     for place, (line, name) in enumerate(bounds):
         end = bounds[place + 1][0] if place + 1 < len(bounds) else len(lines)
         section = _section(lines, classes, name, line, end)
         if line >= 0 or section.entries or section.prose:
-            made.append(section)
-    return tuple(made)
+            sections.append(section)
+    return tuple(sections)
 
 
 def _name(heading: str) -> str:
@@ -332,15 +332,15 @@ def _section(lines: Sequence[tuple[str, str]], classes: Sequence[str], name: str
     number = room = line + 1
     while number < end:
         text = lines[number][0]
-        found = None if classes[number] or RULE.match(text) else ENTRY.match(text)
+        match = None if classes[number] or RULE.match(text) else ENTRY.match(text)
         number += 1
-        if found is None:
+        if match is None:
             if not classes[number - 1] and text.strip() and not (line < 0 and TITLE.match(text)):
                 prose.append(text)
             if text.strip() and not entries:
                 room = number  # below what people wrote, which would else become a part of the entry
             continue
-        start, parts = number - 1, [found[3]]
+        start, parts = number - 1, [match[3]]
         while number < end and (more := _continues(lines, classes, number)) and not BULLET.match(lines[number][0]):
             parts.append(more)
             number += 1
@@ -356,5 +356,5 @@ def _section(lines: Sequence[tuple[str, str]], classes: Sequence[str], name: str
 
 
 def _continues(lines: Sequence[tuple[str, str]], classes: Sequence[str], number: int) -> str:
-    found = None if classes[number] else CONTINUED.match(lines[number][0])
-    return found[1] if found else ""
+    match = None if classes[number] else CONTINUED.match(lines[number][0])
+    return match[1] if match else ""

@@ -65,8 +65,8 @@ def section(memory: str, sections: SectionSet) -> str:
 
 
 def protocol_and_memory(memory: str, sections: SectionSet) -> str:
-    known = memory or NOTHING_YET
-    return f"## Agent Memory\n\n{protocol(sections)}\n\n## PROJECT-SPECIFIC MEMORY\n\n{known}"
+    content = memory or NOTHING_YET
+    return f"## Agent Memory\n\n{protocol(sections)}\n\n## PROJECT-SPECIFIC MEMORY\n\n{content}"
 
 
 def briefing(memory: str) -> str:
@@ -104,10 +104,10 @@ def _around(definition: str) -> tuple[str, str] | None:
     """
     if (definition.count(BEGINS), definition.count(END)) == (0, 0):
         return None
-    found = BLOCK.search(definition)
-    if found is None or definition.count(BEGINS) != 1 or definition.count(END) != 1:
+    match = BLOCK.search(definition)
+    if match is None or definition.count(BEGINS) != 1 or definition.count(END) != 1:
         raise InvalidMemory(
             "The markers of the agent memory do not belong together: one of them is missing, or there are several.",
             f"Remove the lines that begin with {BEGINS}, and write it again.",
         )
-    return definition[: found.start()], definition[found.end() :]
+    return definition[: match.start()], definition[match.end() :]

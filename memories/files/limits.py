@@ -80,18 +80,18 @@ def fit(items: Sequence[Item[K]], limits: Limits, room: int) -> dict[K, str]:
     for item in items:
         if item.key not in gone and item.section:  # above the first heading there is no section that could be full
             by_section.setdefault(" ".join(item.section.split()).casefold(), []).append(item)
-    for found in by_section.values():
-        found.sort(key=lambda item: item.rank)
-        for item in found[: max(0, len(found) - limits.items)]:
+    for group in by_section.values():
+        group.sort(key=lambda item: item.rank)
+        for item in group[: max(0, len(group) - limits.items)]:
             if item.stays:
                 break
             gone[item.key] = f"more than {limits.items} items in {item.section}"
-    left = sorted((item for item in items if item.key not in gone), key=lambda item: item.rank)
-    taken = sum(item.size for item in left)
-    for item in left:
-        if taken <= room or item.stays:
+    remaining = sorted((item for item in items if item.key not in gone), key=lambda item: item.rank)
+    size = sum(item.size for item in remaining)
+    for item in remaining:
+        if size <= room or item.stays:
             break
-        taken -= item.size
+        size -= item.size
         gone[item.key] = f"more than {limits.kilobytes} KB"
     return gone
 
@@ -99,19 +99,19 @@ def fit(items: Sequence[Item[K]], limits: Limits, room: int) -> dict[K, str]:
 def exceeded(document: Document, limits: Limits) -> list[str]:
     """Say what of the document is beyond the limits; empty when nothing is."""
     named = [section for section in document.sections if section.line >= 0]
-    found = []
+    problems = []
     if document.size > limits.bytes:
-        found.append(f"{document.size / 1024:.1f} KB, at most {limits.kilobytes}")
+        problems.append(f"{document.size / 1024:.1f} KB, at most {limits.kilobytes}")
     if len(named) > limits.sections:
-        found.append(f"{len(named)} sections, at most {limits.sections}")
-    found += [
+        problems.append(f"{len(named)} sections, at most {limits.sections}")
+    problems += [
         f"{len(section.entries)} items in {section.name}, at most {limits.items}"
         for section in named
         if len(section.entries) > limits.items
     ]
     if long := sum(longest(document, entry.start, entry.end) > limits.line for entry in document.entries):
-        found.append(f"{long} line{'s' * (long > 1)} longer than {limits.line} characters")
-    return found
+        problems.append(f"{long} line{'s' * (long > 1)} longer than {limits.line} characters")
+    return problems
 
 
 def has_room(document: Document, limits: Limits) -> bool:

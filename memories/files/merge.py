@@ -123,37 +123,37 @@ def plan(
     A line whose memory got another type moves, unless its section is missing and the file has `most_sections`. A memory
     that `known` lacks was deleted. The same inputs give the same plan; the plan of its outcome is empty.
     """
-    made, room = Plan(), _Room([one.name for one in document.sections if one.line >= 0], most_sections)
+    draft, room = Plan(), _Room([one.name for one in document.sections if one.line >= 0], most_sections)
     for required in sections.required:  # these are put back before any other section comes in
         room.holds(required)
     # Not in the order of the file, which changes: of two equal lines each must find the same partner again.
-    pairs, left, free = paired(sorted(base, key=lambda one: (one.missing, one.memory_id)), document.entries, known)
+    pairs, remaining, free = paired(sorted(base, key=lambda one: (one.missing, one.memory_id)), document.entries, known)
     for one, entry in pairs:
-        _compare(made, one, entry, known.get(one.memory_id), sections, room)
+        _compare(draft, one, entry, known.get(one.memory_id), sections, room)
     types = {number: memory.category for number, memory in known.items()}
-    types |= {one.memory_id: one.category for one in made.changed if one.category is not None}
-    seen: dict[tuple[str, str, str], Entry] = {}
+    types |= {one.memory_id: one.category for one in draft.changed if one.category is not None}
+    by_name: dict[tuple[str, str, str], Entry] = {}
     for one, entry in pairs:
         for name in _names(entry, types.get(one.memory_id, sections.type_of(entry.section))):
-            seen.setdefault(name, entry)
-    for one in left:
-        _removed(made, one, known.get(one.memory_id))
+            by_name.setdefault(name, entry)
+    for one in remaining:
+        _removed(draft, one, known.get(one.memory_id))
     spare = {text.lower(): memory_id for text, memory_id in (outside or {}).items()}
     repeated: list[tuple[Entry, Entry]] = []
     for entry in free:
         names = _names(entry, sections.type_of(entry.section))
-        if original := next((seen[name] for name in names if name in seen), None):
+        if original := next((by_name[name] for name in names if name in by_name), None):
             repeated.append((original, entry))
             continue
-        seen |= dict.fromkeys(names, entry)
+        by_name |= dict.fromkeys(names, entry)
         memory_id = spare.pop(entry.text.lower(), None)
         if memory_id is None:
-            made.added.append(entry)
+            draft.added.append(entry)
         else:
-            _returned(made, memory_id, entry, known.get(memory_id), sections)
-    made.remove |= {entry for original, entry in repeated if original in made.remove or original in made.replace}
-    made.placed.sort(key=lambda row: row.order)
-    return made
+            _returned(draft, memory_id, entry, known.get(memory_id), sections)
+    draft.remove |= {entry for original, entry in repeated if original in draft.remove or original in draft.replace}
+    draft.placed.sort(key=lambda row: row.order)
+    return draft
 
 
 def _names(entry: Entry, category: str) -> tuple[tuple[str, str, str], ...]:
@@ -162,14 +162,14 @@ def _names(entry: Entry, category: str) -> tuple[tuple[str, str, str], ...]:
     return ("section", entry.section.casefold(), text), ("type", category, text)
 
 
-def _returned(made: Plan, memory_id: int, entry: Entry, memory: Known | None, sections: SectionSet) -> None:
+def _returned(draft: Plan, memory_id: int, entry: Entry, memory: Known | None, sections: SectionSet) -> None:
     """Decide about a person's line that says what a memory outside of the file says."""
-    made.returned[memory_id] = entry
-    made.placed.append(Placed(memory_id, entry.section, entry.text, entry.start))
+    draft.returned[memory_id] = entry
+    draft.placed.append(Placed(memory_id, entry.section, entry.text, entry.start))
     text = None if memory is None or memory.text == entry.text else entry.text
     kind = _type_after_move(entry.section, memory, sections)
     if text is not None or kind is not None:
-        made.changed.append(Changed(memory_id, entry, text, kind))
+        draft.changed.append(Changed(memory_id, entry, text, kind))
 
 
 def paired(
@@ -194,11 +194,11 @@ def paired(
             own = within and not folded
             if number not in pairs and (own or one.memory_id in known) and places.get(key(one)):
                 pairs[number] = free.pop(places[key(one)].popleft())
-    left = {number: one for number, one in enumerate(base) if number not in pairs}
-    for number, place in _alike({n: one for n, one in left.items() if one.memory_id in known}, free):
+    remaining = {number: one for number, one in enumerate(base) if number not in pairs}
+    for number, place in _alike({n: one for n, one in remaining.items() if one.memory_id in known}, free):
         pairs[number] = free.pop(place)
-        del left[number]
-    return [(base[number], pairs[number]) for number in sorted(pairs)], list(left.values()), list(free.values())
+        del remaining[number]
+    return [(base[number], pairs[number]) for number in sorted(pairs)], list(remaining.values()), list(free.values())
 
 
 def _alike(base: Mapping[int, Base], free: Mapping[int, Entry]) -> list[tuple[int, int]]:
@@ -210,16 +210,16 @@ def _alike(base: Mapping[int, Base], free: Mapping[int, Entry]) -> list[tuple[in
     for number, one in base.items():
         lines.setdefault(one.section.casefold(), []).append((number, one.text[:LONGEST_COMPARED]))
     scored = []
-    for section, known in lines.items():
-        found = by_section.get(section, [])
-        if len(known) * len(found) <= MOST_COMPARED:
-            scored += [(-ratio, n, place) for n, one in known for place, ratio in _ratios(one, found)]
+    for section, old in lines.items():
+        new = by_section.get(section, [])
+        if len(old) * len(new) <= MOST_COMPARED:
+            scored += [(-ratio, n, place) for n, one in old for place, ratio in _ratios(one, new)]
     pairs: list[tuple[int, int]] = []
-    numbers, taken = set(), set()
+    numbers, places = set(), set()
     for _, number, place in sorted(scored):
-        if number not in numbers and place not in taken:
+        if number not in numbers and place not in places:
             numbers.add(number)
-            taken.add(place)
+            places.add(place)
             pairs.append((number, place))
     return pairs
 
@@ -244,7 +244,7 @@ class _Room:
 
     def holds(self, name: str) -> bool:
         """Whether the file has the section, or gets it."""
-        if any(same_name(name, known) for known in self.names):
+        if any(same_name(name, existing) for existing in self.names):
             return True
         if len(self.names) >= self.most:
             return False
@@ -252,57 +252,57 @@ class _Room:
         return True
 
 
-def _compare(made: Plan, one: Base, entry: Entry, memory: Known | None, sections: SectionSet, room: _Room) -> None:
+def _compare(draft: Plan, one: Base, entry: Entry, memory: Known | None, sections: SectionSet, room: _Room) -> None:
     """Decide about a line that stands in the file."""
     edited, moved = entry.text != one.text, not same_name(entry.section, one.section)
     if memory is None or not memory.active:
         if edited or moved:
-            _conflict(made, one, ConflictKind.REMOVED_HERE, entry, "")
+            _conflict(draft, one, ConflictKind.REMOVED_HERE, entry, "")
         else:
-            made.remove.add(entry)
-            made.gone.append(one.memory_id)
+            draft.remove.add(entry)
+            draft.gone.append(one.memory_id)
         return
     text = memory.text
     if edited and text not in (one.text, entry.text):
-        _conflict(made, one, ConflictKind.EDITED, entry, text)
+        _conflict(draft, one, ConflictKind.EDITED, entry, text)
         return
     kind = _type_after_move(entry.section, memory, sections) if moved else None
     if edited and text != entry.text:
-        made.changed.append(Changed(one.memory_id, entry, entry.text, kind))
+        draft.changed.append(Changed(one.memory_id, entry, entry.text, kind))
         text = entry.text
     elif kind is not None:
-        made.changed.append(Changed(one.memory_id, entry, category=kind))
+        draft.changed.append(Changed(one.memory_id, entry, category=kind))
     section = entry.section if moved else _section_now(one.section, memory, sections, room)
     if entry.secret:
         # What is stored has the credential masked, and the line is the only place that holds it.
         if text != entry.text:
-            _conflict(made, one, ConflictKind.EDITED, entry, text)
+            _conflict(draft, one, ConflictKind.EDITED, entry, text)
             return
         section = entry.section
     if not same_name(section, entry.section):
-        made.remove.add(entry)
-        made.add.append((one.memory_id, section, text))
+        draft.remove.add(entry)
+        draft.add.append((one.memory_id, section, text))
     elif text != entry.text:
-        made.replace[entry] = text
-    made.placed.append(Placed(one.memory_id, section, text, entry.start))
+        draft.replace[entry] = text
+    draft.placed.append(Placed(one.memory_id, section, text, entry.start))
 
 
-def _removed(made: Plan, one: Base, memory: Known | None) -> None:
+def _removed(draft: Plan, one: Base, memory: Known | None) -> None:
     """Decide about a line that a person took out of the file."""
     if memory is None or not memory.active:
-        made.gone.append(one.memory_id)
+        draft.gone.append(one.memory_id)
     elif memory.text != one.text:
-        _conflict(made, one, ConflictKind.REMOVED_IN_FILE, None, memory.text)
+        _conflict(draft, one, ConflictKind.REMOVED_IN_FILE, None, memory.text)
     else:
-        made.removed.append(one.memory_id)
-        made.gone.append(one.memory_id)
+        draft.removed.append(one.memory_id)
+        draft.gone.append(one.memory_id)
 
 
-def _conflict(made: Plan, one: Base, kind: ConflictKind, entry: Entry | None, other: str) -> None:
+def _conflict(draft: Plan, one: Base, kind: ConflictKind, entry: Entry | None, other: str) -> None:
     section = entry.section if entry else one.section
     text = entry.text if entry else ""
-    made.conflicts.append(FoundConflict(one.memory_id, kind, section, one.text, text, other))
-    made.placed.append(Placed(one.memory_id, one.section, one.text, entry.start if entry else -1))
+    draft.conflicts.append(FoundConflict(one.memory_id, kind, section, one.text, text, other))
+    draft.placed.append(Placed(one.memory_id, one.section, one.text, entry.start if entry else -1))
 
 
 def _type_after_move(section: str, memory: Known | None, sections: SectionSet) -> str | None:

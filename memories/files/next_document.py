@@ -46,7 +46,7 @@ def _repaired(context: Context, document: Document) -> Document:
 
 
 def _fill(
-    context: Context, before: Document, document: Document, found: Comparison, wanted: Sequence[Memory]
+    context: Context, before: Document, document: Document, comparison: Comparison, wanted: Sequence[Memory]
 ) -> tuple[Document, dict[int, str], list[Line]]:
     """Add the wanted memories, and take out what must leave. Return the file, who left and why, and who came in.
 
@@ -58,7 +58,7 @@ def _fill(
     long = {one.text for one in before.entries if longest(before, one.start, one.end) > limits.line}
     by_text = {(entry.section.casefold(), entry.text): entry for entry in document.entries}
     inside: dict[int, Entry] = {}
-    for one in found.plan.placed:
+    for one in comparison.plan.placed:
         entry = by_text.get((one.section.casefold(), one.text))
         if entry is not None:
             inside[one.memory_id] = entry
@@ -72,9 +72,9 @@ def _fill(
             continue
         items.append(Item(row.pk, section, row.observation, row.confidence, row.created_at))
     for pk, entry in inside.items():
-        memory, known = found.memories.get(pk), found.entries.get(pk)
+        memory, file_entry = comparison.memories.get(pk), comparison.entries.get(pk)
         if memory is not None:
-            since = known.since if known else memory.created_at
+            since = file_entry.since if file_entry else memory.created_at
             lines = tuple(text + end for text, end in document.lines[entry.start : entry.end])
             stays = entry.secret or is_large or entry.section.casefold() in full or entry.text in long
             items.append(Item(pk, entry.section, entry.text, memory.confidence, since, stays, lines))
@@ -92,9 +92,9 @@ def _fill(
 def _section_for(context: Context, row: Memory, names: list[str]) -> str | None:
     """Return the section of a new line: its type's; Recent Learnings where the file has no room for that one."""
     for wanted in (context.sections.section_of(row.category), RECENT):
-        known = next((name for name in names if same_name(name, wanted)), None)
-        if known is not None:
-            return known
+        existing = next((name for name in names if same_name(name, wanted)), None)
+        if existing is not None:
+            return existing
         if len(names) < context.limits.sections:
             names.append(wanted)
             return wanted

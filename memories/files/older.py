@@ -84,10 +84,10 @@ def agent_of(name: str) -> tuple[str, bool]:
 
     `research_memories.md` says so; `research.md` may be anything, and counts for an agent that is known.
     """
-    found = NAME.match(name)
-    if found is None or agent_id(found["agent"]) in NO_AGENTS:
+    match = NAME.match(name)
+    if match is None or agent_id(match["agent"]) in NO_AGENTS:
         return "", False
-    return agent_id(found["agent"]), found["suffix"] is not None
+    return agent_id(match["agent"]), match["suffix"] is not None
 
 
 def is_older(document: Document, sections: SectionSet) -> bool:
@@ -125,9 +125,9 @@ def convert(
             end, bom = document.line_end, document.bom
             parts = zip(document.lines, document.classes, strict=True)
             front = [(text, last or end) for (text, last), kind in parts if kind == FRONT]
-        found = _blocks(document, number)
-        reports.append(_report(name, document, found))
-        for block in found:
+        new_blocks = _blocks(document, number)
+        reports.append(_report(name, document, new_blocks))
+        for block in new_blocks:
             _join(blocks, block)
     lines = _flat(blocks)
     lines = _with_head(lines, new_document(agent, project, sections, limits, at))
@@ -180,9 +180,9 @@ def _heading(text: str, has_section: bool, has_title: bool) -> str:
 
     Three or more `#` do in a file that has none of two above; one `#`, when it is not the file's title.
     """
-    found = None if has_section else DEEPER.match(text)
-    found = found or (TOP.match(text) if has_title else None)
-    return (found[1].rstrip("# \t") or found[1].strip()) if found else ""
+    match = None if has_section else DEEPER.match(text)
+    match = match or (TOP.match(text) if has_title else None)
+    return (match[1].rstrip("# \t") or match[1].strip()) if match else ""
 
 
 def _plain(name: str) -> str:
@@ -196,10 +196,10 @@ def _is_rule(text: str) -> bool:
 def _as_entry(text: str, item: re.Match[str]) -> tuple[str, datetime | None]:
     """Return an item as the line of an entry, and the day that stood before its text."""
     rest, day = item["text"], None
-    if found := DATED.match(rest):
-        day = _day(found["a"] or found["b"] or found["c"])
-        if day is not None and rest[found.end() :].strip():
-            rest = rest[found.end() :]
+    if match := DATED.match(rest):
+        day = _day(match["a"] or match["b"] or match["c"])
+        if day is not None and rest[match.end() :].strip():
+            rest = rest[match.end() :]
         else:
             day = None
     if day is None and not item["indent"] and ENTRY.match(text):
@@ -209,37 +209,37 @@ def _as_entry(text: str, item: re.Match[str]) -> tuple[str, datetime | None]:
 
 def _day(text: str) -> datetime | None:
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return None
-    return datetime(found.year, found.month, found.day, tzinfo=UTC) if found.year >= 1970 else None
+    return datetime(day.year, day.month, day.day, tzinfo=UTC) if day.year >= 1970 else None
 
 
 def _join(blocks: list[_Block], new: _Block) -> None:
     """Put a section behind the others, or its lines into the one of its name."""
-    known = next((block for block in blocks if same_name(block.name, new.name)), None)
-    if known is None:
+    existing = next((block for block in blocks if same_name(block.name, new.name)), None)
+    if existing is None:
         blocks.append(_Block(new.name, list(new.lines)))
         if not new.name:  # what stands before the first section
             blocks.insert(0, blocks.pop())
         return
-    while known.lines and not known.lines[-1].text.strip():
-        known.lines.pop()
+    while existing.lines and not existing.lines[-1].text.strip():
+        existing.lines.pop()
     lines = new.lines[1:] if new.name else new.lines
     while lines and not lines[0].text.strip():
         lines = lines[1:]
-    known.lines += lines
+    existing.lines += lines
 
 
 def _flat(blocks: Iterable[_Block]) -> list[_Line]:
     """Return the lines of the sections, with a blank line before each heading that lacks one."""
-    made: list[_Line] = []
+    lines: list[_Line] = []
     for block in blocks:
         made_up = bool(block.name) and block.lines[0].source is None
-        if made and made[-1].text.strip() and made_up:
-            made.append(_Line(""))
-        made += block.lines
-    return made
+        if lines and lines[-1].text.strip() and made_up:
+            lines.append(_Line(""))
+        lines += block.lines
+    return lines
 
 
 def _with_head(lines: list[_Line], new: Document) -> list[_Line]:
@@ -257,14 +257,14 @@ def _with_head(lines: list[_Line], new: Document) -> list[_Line]:
 
 def _report(name: str, document: Document, blocks: Sequence[_Block]) -> Report:
     lines = _flat(blocks)
-    made = Document(tuple((line.text, "\n") for line in lines))
+    flat_document = Document(tuple((line.text, "\n") for line in lines))
     return Report(
         name,
         lines=sum(bool(text.strip()) for text, _ in document.lines),
-        entries=len(made.entries),
+        entries=len(flat_document.entries),
         dated=sum(line.day is not None for line in lines),
         sections=tuple(block.name for block in blocks if block.name),
-        prose=tuple(_prose(made)),
+        prose=tuple(_prose(flat_document)),
     )
 
 

@@ -48,11 +48,11 @@ def sections_for(agent: str, own: Mapping[str, Sequence[str]] = MappingProxyType
     table = _table()["section"]
     required = tuple(row["name"] for row in table if row.get("required"))
     by_type = {kind: row["name"] for row in table for kind in row.get("types", ())}
-    known = _table().get("agent", {}).get(agent, {})
-    further = own.get(agent) or known.get("sections")
+    agent_table = _table().get("agent", {}).get(agent, {})
+    further = own.get(agent) or agent_table.get("sections")
     if not further:
         return SectionSet(tuple(row["name"] for row in table), required, MappingProxyType(by_type))
     names = tuple(dict.fromkeys([*required, *further, RECENT]))
-    moved = by_type | dict(known.get("types", {}))
-    kept = {kind: name for kind, name in moved.items() if name in names}
-    return SectionSet(names, required, MappingProxyType(kept))
+    moved = by_type | dict(agent_table.get("types", {}))
+    section_by_type = {kind: name for kind, name in moved.items() if name in names}
+    return SectionSet(names, required, MappingProxyType(section_by_type))

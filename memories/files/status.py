@@ -88,15 +88,15 @@ def statuses(project: Project | None, at: datetime) -> list[Status]:
         open_conflicts=Count("conflicts", filter=Q(conflicts__answered_at=None), distinct=True),
     )
     rows = rows.filter(project=project) if project is not None else rows
-    found = {(row.project_id, row.agent): _status(row) for row in rows.order_by("project__slug", "agent")}
+    by_agent = {(row.project_id, row.agent): _status(row) for row in rows.order_by("project__slug", "agent")}
     for one in [project] if project is not None else Project.objects.exclude(path=""):
-        for agent in _without_file(one, found):
-            found[one.pk, agent] = _status(AgentFile(project=one, agent=agent))
+        for agent in _without_file(one, by_agent):
+            by_agent[one.pk, agent] = _status(AgentFile(project=one, agent=agent))
         for name, agent in _older(one):
-            if (one.pk, agent) in found:
-                found[one.pk, agent].older += (name,)
-    _count_captures(found, at)
-    return sorted(found.values(), key=lambda one: (one.file.project.slug, one.file.agent))
+            if (one.pk, agent) in by_agent:
+                by_agent[one.pk, agent].older += (name,)
+    _count_captures(by_agent, at)
+    return sorted(by_agent.values(), key=lambda one: (one.file.project.slug, one.file.agent))
 
 
 def _status(file: AgentFile) -> Status:
@@ -109,8 +109,8 @@ def _status(file: AgentFile) -> Status:
     )
 
 
-def _without_file(project: Project, known: Iterable[tuple[int, str]]) -> list[str]:
-    has_file = {agent for pk, agent in known if pk == project.pk}
+def _without_file(project: Project, keys: Iterable[tuple[int, str]]) -> list[str]:
+    has_file = {agent for pk, agent in keys if pk == project.pk}
     try:
         on_disk = storage.agents_on_disk(project) if project.path else []
     except Unusable:
@@ -125,13 +125,13 @@ def _older(project: Project) -> list[tuple[str, str]]:
         return []
 
 
-def _count_captures(found: dict[tuple[int, str], Status], at: datetime) -> None:
-    projects = {pk for pk, _ in found}
+def _count_captures(by_agent: dict[tuple[int, str], Status], at: datetime) -> None:
+    projects = {pk for pk, _ in by_agent}
     rows = AgentCapture.objects.filter(project__in=projects, at__gt=at - WEEK).order_by()
     for pk, agent, outcome, reason, count in rows.values_list("project", "agent", "outcome", "reason").annotate(
         count=Count("pk")
     ):
-        status = found.get((pk, agent))
+        status = by_agent.get((pk, agent))
         if status is None:
             continue
         status.captured[outcome] = status.captured.get(outcome, 0) + count

@@ -83,8 +83,8 @@ def location(project: Project, agent: str, names: Names | None = None) -> Path:
     """
     names = names_by_agent(project) if names is None else names
     if len(both := names.get(agent, [])) > 1:
-        said = " and ".join(sorted(both))
-        raise Unusable(FileState.UNREADABLE, f"{said} are files of one agent, {agent}: make one file of them.")
+        both_names = " and ".join(sorted(both))
+        raise Unusable(FileState.UNREADABLE, f"{both_names} are files of one agent, {agent}: make one file of them.")
     return inside(project, relative_path(project, agent, names))
 
 
@@ -117,14 +117,14 @@ def inside(project: Project, relative: str, *, obeyed: bool = False) -> Path:
         raise Unusable(FileState.NO_REPOSITORY, f"{project.path} is not a folder.")
     wanted = root / relative
     try:
-        found = wanted.resolve()
+        path = wanted.resolve()
     except (OSError, RuntimeError) as error:
         raise Unusable(FileState.UNREADABLE, f"{wanted}: {_words(error)}.") from None
-    if not found.is_relative_to(root):
-        raise Unusable(FileState.UNREADABLE, f"{wanted} leads out of the repository, to {found}; it is not followed.")
-    if not obeyed and is_obeyed(found.relative_to(root), root):
-        raise Unusable(FileState.UNREADABLE, f"{found} is where programs obey what they read; it is left alone.")
-    return found
+    if not path.is_relative_to(root):
+        raise Unusable(FileState.UNREADABLE, f"{wanted} leads out of the repository, to {path}; it is not followed.")
+    if not obeyed and is_obeyed(path.relative_to(root), root):
+        raise Unusable(FileState.UNREADABLE, f"{path} is where programs obey what they read; it is left alone.")
+    return path
 
 
 @contextmanager
@@ -226,9 +226,9 @@ def older_files(project: Project, agent: str) -> list[tuple[str, Path]]:
 
 def older_names(project: Project) -> list[tuple[str, str]]:
     """Return the files in the folder that have older names, with the agent each would be of. Raises Unusable."""
-    found = [(name, older.agent_of(name)[0]) for name in _names(inside(project, project.files_folder))]
+    candidates = [(name, older.agent_of(name)[0]) for name in _names(inside(project, project.files_folder))]
     present = {name for names in names_by_agent(project).values() for name in names}
-    return [(name, agent) for name, agent in found if agent and name not in present]
+    return [(name, agent) for name, agent in candidates if agent and name not in present]
 
 
 def agents_on_disk(project: Project) -> list[str]:

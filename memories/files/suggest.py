@@ -109,12 +109,12 @@ class Route:
 
 def alike(one: str, other: str) -> str:
     """Say why two texts say the same, or nearly; "" when they do not. What may contradict is not alike."""
-    found = relation(one, other)
-    if found.kind is Kind.REINFORCES:
-        return found.why
-    opposed = found.evidence.keys() & {"stance", "order"}
-    if found.kind is Kind.DISTINCT and may_be_one(found.evidence) and not opposed:
-        return f"They share {found.score:.0%} of their content."
+    comparison = relation(one, other)
+    if comparison.kind is Kind.REINFORCES:
+        return comparison.why
+    opposed = comparison.evidence.keys() & {"stance", "order"}
+    if comparison.kind is Kind.DISTINCT and may_be_one(comparison.evidence) and not opposed:
+        return f"They share {comparison.score:.0%} of their content."
     return ""
 
 
@@ -123,20 +123,20 @@ def joins(lines: Sequence[Line]) -> list[Join]:
     groups: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         groups.setdefault((line.agent, line.category), []).append(line)
-    found = []
+    suggestions = []
     for _, group in sorted(groups.items()):
         for best, others, why in _stars(group):
-            found.append(Join(best, others, why))
-    return found
+            suggestions.append(Join(best, others, why))
+    return suggestions
 
 
 def cross_ref(lines: Sequence[Line], known: Collection[str] = ()) -> list[Shared]:
     """Return what at least two agents know alike, by the number of agents. What `known` says is known already."""
-    found = []
+    suggestions = []
     for best, others, _ in _stars(lines, across=True):
         if not any(alike(text, best.text) for text in known if _near(_terms(text), _terms(best.text))):
-            found.append(Shared(best, others, OF_PROJECT.get(best.category, "pattern")))
-    return sorted(found, key=lambda one: (-len(one.agents), one.best.rank))
+            suggestions.append(Shared(best, others, OF_PROJECT.get(best.category, "pattern")))
+    return sorted(suggestions, key=lambda one: (-len(one.agents), one.best.rank))
 
 
 def _stars(lines: Sequence[Line], *, across: bool = False) -> Iterator[tuple[Line, tuple[Line, ...], str]]:
@@ -144,12 +144,12 @@ def _stars(lines: Sequence[Line], *, across: bool = False) -> Iterator[tuple[Lin
     ordered = sorted(lines, key=lambda line: line.rank)
     terms = [_terms(line.text) for line in ordered]
     holding: dict[str, list[int]] = {}
-    for number, found in enumerate(terms):
-        for term in found:
+    for number, own_terms in enumerate(terms):
+        for term in own_terms:
             holding.setdefault(term, []).append(number)
-    taken: set[int] = set()
+    members: set[int] = set()
     for number, best in enumerate(ordered):
-        if number in taken:
+        if number in members:
             continue
         shared = Counter(
             other for term in terms[number] if len(holding[term]) <= COMMON for other in holding[term] if other > number
@@ -157,14 +157,14 @@ def _stars(lines: Sequence[Line], *, across: bool = False) -> Iterator[tuple[Lin
         others, why = [], ""
         for other in sorted(shared):
             line = ordered[other]
-            if other in taken or (across and line.agent == best.agent) or not _near(terms[number], terms[other]):
+            if other in members or (across and line.agent == best.agent) or not _near(terms[number], terms[other]):
                 continue
             if reason := alike(best.text, line.text):
-                taken.add(other)
+                members.add(other)
                 others.append(line)
                 why = why or reason
         if others:
-            taken.add(number)
+            members.add(number)
             yield best, tuple(others), why
 
 
@@ -183,14 +183,14 @@ def leaving(document: Document, lines: Sequence[Line], limits: Limits) -> list[L
     Prose, headings and entries without a memory stay: what they take is not there for entries.
     """
     entries = {(entry.section.casefold(), entry.text): entry for entry in document.entries}
-    items, taken = [], 0
+    items, size = [], 0
     for line in lines:
         entry = entries.get((line.section.casefold(), line.text))
         if entry is None:
             continue
         items.append(Item(line, line.section, line.text, line.confidence, line.since))
-        taken += sum(len((text + end).encode()) for text, end in document.lines[entry.start : entry.end])
-    gone = fit(items, limits, limits.bytes - (document.size - taken))
+        size += sum(len((text + end).encode()) for text, end in document.lines[entry.start : entry.end])
+    gone = fit(items, limits, limits.bytes - (document.size - size))
     return [Leaving(line, why) for line, why in gone.items()]
 
 
@@ -198,14 +198,14 @@ def empty_sections(document: Document, kept: Collection[str]) -> list[Section]:
     """Return the sections below whose heading nothing stands, not even a comment; those `kept` by name are none."""
     wanted = {name.casefold() for name in kept}
     starts = [section.line for section in document.sections if section.line >= 0]
-    found = []
+    sections = []
     for section in document.sections:
         if section.line < 0 or section.name.casefold() in wanted:
             continue
         end = next((line for line in starts if line > section.line), len(document.lines))
         if not any(text.strip() for text, _ in document.lines[section.line + 1 : end]):
-            found.append(section)
-    return found
+            sections.append(section)
+    return sections
 
 
 def without_sections(document: Document, sections: Collection[Section]) -> Document:
@@ -225,14 +225,14 @@ def without_sections(document: Document, sections: Collection[Section]) -> Docum
 
 def repeated(document: Document) -> list[int]:
     """Return the numbers (by `document.entries`) of entries that repeat an earlier one of their section."""
-    seen: set[tuple[str, str]] = set()
-    found = []
+    keys: set[tuple[str, str]] = set()
+    numbers = []
     for number, entry in enumerate(document.entries):
         key = (entry.section.casefold(), entry.text.casefold())
-        if key in seen:
-            found.append(number)
-        seen.add(key)
-    return found
+        if key in keys:
+            numbers.append(number)
+        keys.add(key)
+    return numbers
 
 
 @cache
@@ -247,9 +247,9 @@ def _routes() -> Mapping[str, Mapping[str, frozenset[str]]]:
 def type_of(text: str) -> tuple[str, list[str]]:
     """Return the type that a text's words speak for, and those words; OTHER_TYPE without any."""
     terms = _spoken(text)
-    found = {kind: sorted({terms[term] for term in words & terms.keys()}) for kind, words in _routes()["types"].items()}
-    best = max(found, key=lambda kind: len(found[kind]))  # of equal ones the first of the table
-    return (best, found[best]) if found[best] else (OTHER_TYPE, [])
+    hits = {kind: sorted({terms[term] for term in words & terms.keys()}) for kind, words in _routes()["types"].items()}
+    best = max(hits, key=lambda kind: len(hits[kind]))  # of equal ones the first of the table
+    return (best, hits[best]) if hits[best] else (OTHER_TYPE, [])
 
 
 def route(text: str, agents: Mapping[str, SectionSet], lines: Iterable[Line]) -> list[Route]:
@@ -260,12 +260,12 @@ def route(text: str, agents: Mapping[str, SectionSet], lines: Iterable[Line]) ->
     category, cues = type_of(text)
     reason = f"{_quoted(cues)} {_speaks(cues)} for the type {category}" if cues else "no word speaks for a type"
     terms = _spoken(text)
-    known = [(line.agent, _terms(line.text)) for line in lines]
-    having = Counter(term for _, found in known for term in found)
+    line_terms = [(line.agent, _terms(line.text)) for line in lines]
+    having = Counter(term for _, term_set in line_terms for term in term_set)
     scored = []
     for agent, sections in agents.items():
-        own = Counter(term for of, found in known if of == agent for term in found & terms.keys())
-        weights = {term: math.log(1 + len(known) / having[term]) * min(own[term], MOST_NAMED) for term in own}
+        own = Counter(term for of, term_set in line_terms if of == agent for term in term_set & terms.keys())
+        weights = {term: math.log(1 + len(line_terms) / having[term]) * min(own[term], MOST_NAMED) for term in own}
         duties = _routes()["agents"].get(agent, frozenset()) | frozenset(index_terms(agent.replace("_", " ")))
         named = sorted(duties & terms.keys())
         score = sum(weights.values()) + 2.0 * len(named)
@@ -284,12 +284,12 @@ def route(text: str, agents: Mapping[str, SectionSet], lines: Iterable[Line]) ->
 
 def _spoken(text: str) -> dict[str, str]:
     """Return the words of a text by their terms, as it spells them."""
-    found: dict[str, str] = {}
+    by_term: dict[str, str] = {}
     for word in text.split():
         plain = word.strip(".,;:!?()[]{}\"'`*")
         for term in index_terms(plain):
-            found.setdefault(term, plain)
-    return found
+            by_term.setdefault(term, plain)
+    return by_term
 
 
 def _quoted(words: Sequence[str]) -> str:

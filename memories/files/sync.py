@@ -96,14 +96,14 @@ def sync_project(
     rows = AgentFile.objects.filter(project=project).select_related("project").defer("text")
     files = {file.agent: file for file in rows}
     quiet = set() if force else unchanged(project, list(files.values()))
-    done = []
+    outcomes = []
     for agent in sorted({*agents_of(project), *_agents_on_disk(project)}):
         file = files.get(agent)
         if file is not None and (file.pk in quiet or not file.enabled):
-            done.append(Synced(agent, file.state, problem=file.problem, path=file.path))
+            outcomes.append(Synced(agent, file.state, problem=file.problem, path=file.path))
         else:
-            done.append(sync_file(project, agent, by=by, at=at, create=True, force=force))
-    return done
+            outcomes.append(sync_file(project, agent, by=by, at=at, create=True, force=force))
+    return outcomes
 
 
 def _agents_on_disk(project: Project) -> list[str]:
@@ -130,38 +130,38 @@ def sync_file(
     inside a transaction.
     """
     name = agent_id(agent)
-    done = Synced(name)
+    outcome = Synced(name)
     if not name:
-        done.problem = f"{agent!r} is no name of an agent."
-        return done
+        outcome.problem = f"{agent!r} is no name of an agent."
+        return outcome
     if not project.path:
-        done.state, done.problem = FileState.NO_REPOSITORY, f"Project {project.slug} has no repository path."
-        return done
+        outcome.state, outcome.problem = FileState.NO_REPOSITORY, f"Project {project.slug} has no repository path."
+        return outcome
     with storage.lock_of(project.pk, name):
         file = _row(project, name, create)
         if file is None:
-            return done
+            return outcome
         if not file.enabled:
-            done.state, done.path = file.state, file.path
-            return done
+            outcome.state, outcome.path = file.state, file.path
+            return outcome
         try:
-            _sync(file, done, by, to_utc(at), force)
+            _sync(file, outcome, by, to_utc(at), force)
         except Unusable as error:
-            done.state, done.problem = error.state, str(error)
+            outcome.state, outcome.problem = error.state, str(error)
             _note_problem(file, error.state, str(error))
-    if done.changed:
+    if outcome.changed:
         record(
             "memory.files.completed",
             component="files",
             source="sync",
             agent=name,
             project=project.slug,
-            taken=done.taken,
-            written=done.written,
-            left=done.left,
-            conflicts=done.conflicts,
+            taken=outcome.taken,
+            written=outcome.written,
+            left=outcome.left,
+            conflicts=outcome.conflicts,
         )
-    return done
+    return outcome
 
 
 def _row(project: Project, agent: str, create: bool) -> AgentFile | None:
@@ -186,7 +186,7 @@ def _note_problem(file: AgentFile, state: str, problem: str) -> None:
         )
 
 
-def _sync(file: AgentFile, done: Synced, by: str, at: datetime, force: bool) -> None:
+def _sync(file: AgentFile, outcome: Synced, by: str, at: datetime, force: bool) -> None:
     project = file.project
     context = Context(
         file,
@@ -196,49 +196,49 @@ def _sync(file: AgentFile, done: Synced, by: str, at: datetime, force: bool) -> 
         by,
         at,
     )
-    done.path = storage.relative_path(project, file.agent)
+    outcome.path = storage.relative_path(project, file.agent)
     for _ in range(ATTEMPTS):
         context.seen = latest_change()
-        if not force and _is_in_step(context, done):
+        if not force and _is_in_step(context, outcome):
             return
-        if _bring_in_step(context, done):
+        if _bring_in_step(context, outcome):
             return
     raise Unusable(FileState.UNWRITABLE, f"{context.path} was saved by somebody each time it was to be written.")
 
 
-def _is_in_step(context: Context, done: Synced) -> bool:
+def _is_in_step(context: Context, outcome: Synced) -> bool:
     """Whether neither side has changed since the last sync, without reading the file."""
     file = context.file
     if not (is_well(file) and looks_the_same(file)):
         return False
-    found = compare(context, parse(file.text.encode()))
-    if found.plan.edits or found.plan.gone or found.fresh or was_committed(context):
+    comparison = compare(context, parse(file.text.encode()))
+    if comparison.plan.edits or comparison.plan.gone or comparison.fresh or was_committed(context):
         return False
     with writing():
-        _close_answered(context, found)
+        _close_answered(context, comparison)
         AgentFile.objects.filter(pk=file.pk).update(seen_change=context.seen)
-    done.state, done.problem = file.state, file.problem
-    done.conflicts = file.conflicts.filter(answered_at=None).count()
+    outcome.state, outcome.problem = file.state, file.problem
+    outcome.conflicts = file.conflicts.filter(answered_at=None).count()
     return True
 
 
-def _bring_in_step(context: Context, done: Synced) -> bool:
+def _bring_in_step(context: Context, outcome: Synced) -> bool:
     """Carry out one comparison; False when the file was saved meanwhile and has to be read again."""
     stored = _read(context)
     deleted = stored.missing and _is_deleted(context)
     document = Document() if deleted else _older(context, stored) or _document(context, stored)
-    taken, notes = take_in(context, document, compare(context, document))
-    done.taken += taken
-    done.notes += notes
-    found = compare(context, document)
+    count, notes = take_in(context, document, compare(context, document))
+    outcome.taken += count
+    outcome.notes += notes
+    comparison = compare(context, document)
     if deleted:
-        _settle(context, document, stored, found, (), done)
+        _settle(context, document, stored, comparison, (), outcome)
         who = context.deleted_by.removeprefix(BY_GIT)
-        raise Unusable(FileState.DELETED, f"{who} deleted {done.path} in git: what stood in it is deactivated.")
-    if context.by == BY_ITSELF and found.fresh:
-        newest = found.fresh[-1].pk
+        raise Unusable(FileState.DELETED, f"{who} deleted {outcome.path} in git: what stood in it is deactivated.")
+    if context.by == BY_ITSELF and comparison.fresh:
+        newest = comparison.fresh[-1].pk
         context.by = _authors_of([newest])[newest]
-    after, leaving, came = next_document(context, document, found)
+    after, leaving, came = next_document(context, document, comparison)
     with writing():
         _mark_left(context, leaving)
     _explain_folder(context)
@@ -247,10 +247,10 @@ def _bring_in_step(context: Context, done: Synced) -> bool:
         if (now.missing, now.data) != (stored.missing, stored.data):
             return False
         stored = storage.write(context.path, after.to_bytes())
-        done.written += 1
-    _settle(context, after, stored, found, came, done)
+        outcome.written += 1
+    _settle(context, after, stored, comparison, came, outcome)
     for report in context.older.reports if context.older else ():
-        done.notes.append(str(report))
+        outcome.notes.append(str(report))
         log.info("memory file of agent %s: %s", context.file.agent, report)
     return True
 
@@ -295,11 +295,11 @@ def _older(context: Context, stored: Stored) -> Document | None:
     if file.sha256:
         return None
     if stored.missing:
-        found = storage.older_files(file.project, file.agent)
-        files = [(name, storage.read(path).data) for name, path in found]
+        sources = storage.older_files(file.project, file.agent)
+        files = [(name, storage.read(path).data) for name, path in sources]
     elif is_older(parse(stored.data), context.sections):
         name = storage.relative_to_folder(file.project, file.agent)
-        found, files = [(name, context.path)], [(name, stored.data)]
+        sources, files = [(name, context.path)], [(name, stored.data)]
         storage.put_beside(file.project, f"{name}.older-{stored.sha256[:8]}", stored.data)
     else:
         return None
@@ -308,11 +308,11 @@ def _older(context: Context, stored: Stored) -> Document | None:
     for name, data in files:
         storage.checked(parse(data), name, "taken in")
     name = file.project.name or file.project.slug
-    made = convert(files, file.agent, name, context.sections, context.limits.as_dict(), context.at)
+    conversion = convert(files, file.agent, name, context.sections, context.limits.as_dict(), context.at)
     # Numbered lines are entries now, and there are several files.
-    storage.checked(parse(made.document.to_bytes()), ", ".join(name for name, _ in files), "taken in")
-    context.older, context.older_paths = made, tuple(path for _, path in found)
-    return made.document
+    storage.checked(parse(conversion.document.to_bytes()), ", ".join(name for name, _ in files), "taken in")
+    context.older, context.older_paths = conversion, tuple(path for _, path in sources)
+    return conversion.document
 
 
 def _document(context: Context, stored: Stored) -> Document:
@@ -356,7 +356,7 @@ def _authors_of(memories: Iterable[int]) -> dict[int, str]:
 
 
 def _settle(
-    context: Context, after: Document, stored: Stored, found: Comparison, came: Sequence[Line], done: Synced
+    context: Context, after: Document, stored: Stored, comparison: Comparison, came: Sequence[Line], outcome: Synced
 ) -> None:
     """Note what both sides have now."""
     file = context.file
@@ -365,23 +365,25 @@ def _settle(
         by_text.setdefault((entry.section.casefold(), entry.text), entry)
     over = exceeded(after, context.limits)
     with writing():
-        opened = found.plan.unsettled
-        file.entries.filter(Q(memory__in=found.plan.gone) | Q(memory=None)).delete()
-        placed = [(row.memory_id, row.section, row.text) for row in found.plan.placed if row.memory_id not in opened]
+        opened = comparison.plan.unsettled
+        file.entries.filter(Q(memory__in=comparison.plan.gone) | Q(memory=None)).delete()
+        placed = [
+            (row.memory_id, row.section, row.text) for row in comparison.plan.placed if row.memory_id not in opened
+        ]
         lines = {memory_id: by_text.get((section.casefold(), text)) for memory_id, section, text in (*placed, *came)}
         _note_lines(context, {pk: entry for pk, entry in lines.items() if entry is not None and pk > 0})
-        for one in found.contradicting:
+        for one in comparison.contradicting:
             conflicts.note_contradiction(file, one, at=context.at)
-        _close_answered(context, found)
-        done.conflicts = file.conflicts.filter(answered_at=None).count()
-        done.left = file.entries.exclude(left_because="").count()
-        done.state = FileState.FULL if over else FileState.OK
-        done.problem = f"{'; '.join(over)}." if over else ""
-        file.path, file.state, file.problem = done.path, done.state, done.problem[:500]
+        _close_answered(context, comparison)
+        outcome.conflicts = file.conflicts.filter(answered_at=None).count()
+        outcome.left = file.entries.exclude(left_because="").count()
+        outcome.state = FileState.FULL if over else FileState.OK
+        outcome.problem = f"{'; '.join(over)}." if over else ""
+        file.path, file.state, file.problem = outcome.path, outcome.state, outcome.problem[:500]
         file.text, file.sha256 = after.to_bytes().decode(), stored.sha256
         file.seen_change = context.seen
         file.size, file.modified_ns, file.synced_at = stored.size, stored.modified_ns, context.at
-        if done.written:
+        if outcome.written:
             file.written_at, file.written_by = context.at, context.by[:150]
         # Not the columns that a person may have changed meanwhile.
         file.save(update_fields=SYNCED_COLUMNS)
@@ -390,13 +392,13 @@ def _settle(
 def _note_lines(context: Context, lines: Mapping[int, Entry]) -> None:
     """Note the lines that the file has, by their memories."""
     rows = context.file.entries.filter(memory__in=lines)
-    known = {row.memory_id: row for row in rows if row.memory_id is not None}
-    edited = {pk for pk, row in known.items() if row.text != lines[pk].text}
-    alive = set(Memory.objects.filter(pk__in=set(lines) - set(known)).values_list("pk", flat=True))
+    by_id = {row.memory_id: row for row in rows if row.memory_id is not None}
+    edited = {pk for pk, row in by_id.items() if row.text != lines[pk].text}
+    alive = set(Memory.objects.filter(pk__in=set(lines) - set(by_id)).values_list("pk", flat=True))
     authors = _authors_of(alive | edited)
     new, changed = [], []
     for pk, entry in lines.items():
-        row = known.get(pk)
+        row = by_id.get(pk)
         line = (entry.section, entry.text, entry.start, "")
         if row is None and pk in alive:
             row = AgentFileEntry(file=context.file, memory_id=pk)
@@ -412,7 +414,7 @@ def _note_lines(context: Context, lines: Mapping[int, Entry]) -> None:
     AgentFileEntry.objects.bulk_update(changed, ENTRY_COLUMNS, batch_size=BATCH)
 
 
-def _close_answered(context: Context, found: Comparison) -> None:
+def _close_answered(context: Context, comparison: Comparison) -> None:
     """Close conflicts that are none any more: both sides agree, or the contradiction was answered elsewhere."""
-    others = {one.newer_id for one in found.contradicting if one.newer_id is not None}
-    conflicts.close_settled(context.file, still=found.plan.unsettled, contradicting=others, at=context.at)
+    others = {one.newer_id for one in comparison.contradicting if one.newer_id is not None}
+    conflicts.close_settled(context.file, still=comparison.plan.unsettled, contradicting=others, at=context.at)

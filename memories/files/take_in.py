@@ -27,28 +27,28 @@ REMOVED = "Removed from the file."
 
 def take_in(context: Context, document: Document, found: Comparison) -> tuple[int, list[str]]:
     """Return how many changes of people were stored, and why others were not: these are conflicts."""
-    made, taken, notes = found.plan, 0, list[str]()
-    if not (made.by_people or made.conflicts or _has_unsure_lines(context)):
-        return taken, notes
+    plan, count, notes = found.plan, 0, list[str]()
+    if not (plan.by_people or plan.conflicts or _has_unsure_lines(context)):
+        return count, notes
     authors = context.authors(document)
-    for memory_id, entry in made.returned.items():
+    for memory_id, entry in plan.returned.items():
         _place(context, memory_id, entry, authors.of(entry.start, entry.end))
-    for one in made.changed:
+    for one in plan.changed:
         refused = _change(context, one, authors)
         notes += [refused] if refused else []
-        taken += not refused
-    for memory_id in made.removed:
+        count += not refused
+    for memory_id in plan.removed:
         _remove(context, memory_id, authors.last)
-        taken += 1
-    for entry in made.added:  # last: a line may say in its section what a memory said before it moved
-        taken += _add(context, entry, authors)
+        count += 1
+    for entry in plan.added:  # last: a line may say in its section what a memory said before it moved
+        count += _add(context, entry, authors)
     with writing():
-        for conflict in made.conflicts:
+        for conflict in plan.conflicts:
             line = next((row for row in document.entries if row.text == conflict.file_text), None)
             author = authors.of(line.start, line.end) if line else authors.last
             conflicts.note(context.file, conflict, author=author, at=context.at)
     _confirm_committed(context, document, authors)
-    return taken, notes
+    return count, notes
 
 
 def _provenance(context: Context, author: str) -> Provenance:

@@ -133,14 +133,14 @@ def clean(project: Project, *, by: str, at: datetime | None = None, agent: str =
     A file is unused that has been empty for 30 days. Required sections stay, and what a person wrote below a heading.
     A file that cannot be read is left alone.
     """
-    when, found = to_utc(at), []
+    when, items = to_utc(at), []
     files = AgentFile.objects.select_related("project").filter(project=project, enabled=True)
     for file in files.filter(agent=agent_id(agent)) if agent else files:
         try:
-            found += _clean(file, when, by, yes)
+            items += _clean(file, when, by, yes)
         except Unusable:
             continue
-    return found
+    return items
 
 
 def _clean(file: AgentFile, at: datetime, by: str, yes: bool) -> list[Cleaned]:
@@ -154,10 +154,10 @@ def _clean(file: AgentFile, at: datetime, by: str, yes: bool) -> list[Cleaned]:
         return [Cleaned(file.agent, "unused", storage.relative_path(file.project, file.agent))]
     required = sections_for(file.agent, file.project.files_sections).required
     empty = suggest.empty_sections(document, required)
-    found = [Cleaned(file.agent, "section", section.name) for section in empty]
+    items = [Cleaned(file.agent, "section", section.name) for section in empty]
     entries = document.entries
-    found += [Cleaned(file.agent, "repeated", entries[number].text) for number in suggest.repeated(document)]
-    if yes and found:
+    items += [Cleaned(file.agent, "repeated", entries[number].text) for number in suggest.repeated(document)]
+    if yes and items:
 
         def cleaned(now: Document) -> Document:
             again = [now.entries[number] for number in suggest.repeated(now)]
@@ -166,16 +166,16 @@ def _clean(file: AgentFile, at: datetime, by: str, yes: bool) -> list[Cleaned]:
 
         _edit(file, cleaned)
         sync_file(file.project, file.agent, by=by, at=at)
-    return found
+    return items
 
 
 def _is_unused(file: AgentFile, document: Document, at: datetime) -> bool:
     before = at - UNUSED_AFTER
     if file.created_at > before or document.entries or any(section.prose for section in document.sections):
         return False
-    said = AgentCapture.objects.filter(project=file.project_id, agent=file.agent, at__gt=before)
+    captures = AgentCapture.objects.filter(project=file.project_id, agent=file.agent, at__gt=before)
     memories = Memory.objects.filter(project=file.project_id, agent=file.agent, taxonomy=AGENT.slug, active=True)
-    return not file.entries.exists() and not said.exists() and not memories.exists()
+    return not file.entries.exists() and not captures.exists() and not memories.exists()
 
 
 def _delete(file: AgentFile, document: Document) -> None:
@@ -208,14 +208,14 @@ def accept(one: Shared, project: Project, *, by: str, at: datetime | None = None
 
     The agents' entries stay. Raises InvalidMemory when an active memory of the project says so already.
     """
-    made = store.remember(
+    result = store.remember(
         Statement(one.category, one.best.text, taxonomy=PROJECT.slug),
         Provenance(HUMAN, by, project_id=project.pk, channel=HUMAN),
         at=at,
     )
-    if made.memory_id is None:
-        raise InvalidMemory(f"It is not stored: {made.reason}.")
-    return made.memory_id
+    if result.memory_id is None:
+        raise InvalidMemory(f"It is not stored: {result.reason}.")
+    return result.memory_id
 
 
 def routes_of(project: Project, text: str) -> list[Route]:

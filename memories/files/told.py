@@ -117,19 +117,19 @@ def told(file: AgentFile) -> Told:
     conflicts = set(file.conflicts.filter(answered_at=None).values_list("memory_id", flat=True)) - {None}
     lines: list[_Line] = []
     outside: list[Memory] = []
-    left: list[tuple[str, Memory | None, str]] = []
+    omissions: list[tuple[str, Memory | None, str]] = []
     rows = file.entries.exclude(left_because=CONTRADICTS).select_related("memory").only(*READ)
     for order, row in enumerate(rows.order_by("position", "pk")):
         memory = row.memory
         if row.left_because:
             outside += [memory] if memory is not None else []
         elif why := _why_not(memory, conflicts):
-            left.append((row.text, memory, why))
+            omissions.append((row.text, memory, why))
         elif memory is not None:
             lines.append(_line(row.section, memory.observation, order, memory, row.since))
     for order, (section, text) in enumerate(_prose(document)):
         if why := _why_not_prose(text):
-            left.append((text, None, why))
+            omissions.append((text, None, why))
         else:
             lines.append(_line(section, text, order - MOST_PROSE))
     names = [section.name for section in document.sections]
@@ -140,20 +140,20 @@ def told(file: AgentFile) -> Told:
         for order, memory in enumerate([*outside, *_unwritten(file)])
         if not _why_not(memory, conflicts)
     ]
-    (kept, no_room), (more, none_left) = _within(lines, most), _within(others, most)
-    left += [(line.text, line.memory, NO_ROOM) for line in (*no_room, *none_left)]
-    text = mask(_text([*kept, *more], names))
+    (file_lines, no_room), (more, none_left) = _within(lines, most), _within(others, most)
+    omissions += [(line.text, line.memory, NO_ROOM) for line in (*no_room, *none_left)]
+    text = mask(_text([*file_lines, *more], names))
     return Told(
         text=text,
         sha256=hashlib.sha256(text.encode()).hexdigest() if text else "",
         tokens=tokens(text),
         included=[
             _entry(line.memory, IN_FILE if line.order < MOST_ENTRIES else NOT_IN_FILE)
-            for line in (*kept, *more)
+            for line in (*file_lines, *more)
             if line.memory is not None
         ],
-        left_out=[_entry(memory, why) for _, memory, why in left if memory is not None],
-        untold=[{"text": mask(text)[:400], "reason": why} for text, memory, why in left if memory is None],
+        left_out=[_entry(memory, why) for _, memory, why in omissions if memory is not None],
+        untold=[{"text": mask(text)[:400], "reason": why} for text, memory, why in omissions if memory is None],
         file=file.pk,
         path=file.path,
     )
@@ -164,8 +164,8 @@ def _unwritten(file: AgentFile) -> list[Memory]:
     if is_well(file) or file.state == FileState.NEW:
         return []
     rows = Memory.objects.filter(taxonomy=AGENT.slug, project=file.project_id, agent=file.agent, active=True)
-    known = file.entries.filter(memory__isnull=False).values("memory")
-    return list(rows.exclude(pk__in=known).order_by("created_at", "pk"))
+    ids = file.entries.filter(memory__isnull=False).values("memory")
+    return list(rows.exclude(pk__in=ids).order_by("created_at", "pk"))
 
 
 def _why_not(memory: Memory | None, conflicts: set[int]) -> str:
@@ -189,8 +189,8 @@ def _why_not_prose(text: str) -> str:
     judgement = judge(text, fold(text))
     if judgement.verdict != "allow":
         return held(judgement.reason)
-    found = topics(text)
-    return f"prose about {', '.join(found)}: write it as an entry, so that a person can confirm it" if found else ""
+    about = topics(text)
+    return f"prose about {', '.join(about)}: write it as an entry, so that a person can confirm it" if about else ""
 
 
 def _prose(document: Document) -> list[tuple[str, str]]:
@@ -214,8 +214,8 @@ def _within(lines: list[_Line], most: int) -> tuple[list[_Line], list[_Line]]:
         gone.append(line)
         in_section[line.section] -= 1
         size -= line.bytes + (0 if in_section[line.section] else headings[line.section])
-    left = set(map(id, gone))
-    return [line for line in lines if id(line) not in left], gone
+    gone_ids = set(map(id, gone))
+    return [line for line in lines if id(line) not in gone_ids], gone
 
 
 def _heading(section: str) -> str:
@@ -228,9 +228,9 @@ def _text(lines: Iterable[_Line], names: Sequence[str]) -> str:
     for line in lines:
         by_section.setdefault(line.section, []).append(line)
     parts = []
-    for name, found in by_section.items():
-        if found:
-            rows = sorted(found, key=lambda line: line.order)
+    for name, group in by_section.items():
+        if group:
+            rows = sorted(group, key=lambda line: line.order)
             parts.append("\n".join([_heading(name), *(line.shown for line in rows)]))
     return BETWEEN.join(parts)
 

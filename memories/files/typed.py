@@ -44,10 +44,10 @@ def save_text(file: AgentFile, text: str, *, sha256: str, by: str, at: datetime 
             raise InvalidMemory(f"The text cannot be saved: {problem}.", field="text")
         if after.to_bytes() != stored.data:
             storage.write(path, after.to_bytes())
-    done = sync_file(file.project, file.agent, by=by, at=when)
+    outcome = sync_file(file.project, file.agent, by=by, at=when)
     if _confirm(file, before, after, by, when):
-        done = sync_file(file.project, file.agent, by=by, at=when)
-    return done
+        outcome = sync_file(file.project, file.agent, by=by, at=when)
+    return outcome
 
 
 def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = None) -> AgentFileConflict:
@@ -64,10 +64,10 @@ def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = Non
         line = next((one for one in document.entries if one.text == conflict.other_text), None)
         if line is None:
             raise Conflict("The line was changed in the file since.", "Edit it instead.")
-        done = conflicts.take_back(conflict, by=by, at=at)
+        row = conflicts.take_back(conflict, by=by, at=at)
         # If this is never written, both sides have one text and the next sync closes the conflict.
         storage.write(path, document.edited(Edits(replace={line: conflict.file_text})).to_bytes())
-    return done
+    return row
 
 
 def merged(before: Document, text: str) -> Document:
@@ -82,15 +82,15 @@ def merged(before: Document, text: str) -> Document:
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if ended := lines[-1] == "":
         lines.pop()
-    hidden = {seen: line for seen, line in zip(masked, before.lines, strict=True) if seen != line[0]}
-    made: list[tuple[str, str]] = []
+    hidden = {safe_line: line for safe_line, line in zip(masked, before.lines, strict=True) if safe_line != line[0]}
+    new_lines: list[tuple[str, str]] = []
     for kind, start, end, first, last in SequenceMatcher(None, masked, lines, autojunk=False).get_opcodes():
         if kind == "equal":
-            made += before.lines[start:end]
+            new_lines += before.lines[start:end]
             continue
         for line in lines[first:last]:
             if line in hidden:
-                made.append((hidden[line][0], before.line_end))
+                new_lines.append((hidden[line][0], before.line_end))
             elif MASKED in line:
                 raise InvalidMemory(
                     "A line with a masked credential was changed.",
@@ -98,8 +98,8 @@ def merged(before: Document, text: str) -> Document:
                     field="text",
                 )
             else:
-                made.append((line, before.line_end))
-    whole = [(line, end or before.line_end) for line, end in made]
+                new_lines.append((line, before.line_end))
+    whole = [(line, end or before.line_end) for line, end in new_lines]
     if whole and not ended:
         whole[-1] = (whole[-1][0], "")
     return Document(tuple(whole), before.bom)

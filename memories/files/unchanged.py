@@ -37,9 +37,9 @@ def looks_the_same(file: AgentFile, names: storage.Names | None = None) -> bool:
 def unchanged(project: Project, files: Sequence[AgentFile]) -> set[int]:
     """Return the ids of those of the project's `files` that are in step; seven queries for however many."""
     last = latest_change()
-    found = {file.pk: file for file in files if is_well(file)}
-    seen = {pk: file.seen_change for pk, file in found.items() if file.seen_change is not None}
-    if not seen:
+    by_id = {file.pk: file for file in files if is_well(file)}
+    last_changes = {pk: file.seen_change for pk, file in by_id.items() if file.seen_change is not None}
+    if not last_changes:
         return set()
     of_project = {"file__project": project}
     # An answer changes what is compared; a commit makes a waiting line its author's word; both leave no change.
@@ -50,24 +50,24 @@ def unchanged(project: Project, files: Sequence[AgentFile]) -> set[int]:
             **of_project, author=FILE, left_because="", memory__in=Memory.objects.waiting()
         ).values_list("file", flat=True),
     }
-    changed = _changed_since(project, min(seen.values()))
+    changed = _changed_since(project, min(last_changes.values()))
     try:
         names = storage.names_by_agent(project)
     except Unusable:
         return set()
     quiet = {
         pk
-        for pk, change in seen.items()
-        if pk not in doubtful and changed.get(found[pk].agent, 0) <= change and _looks_the_same(found[pk], names)
+        for pk, change in last_changes.items()
+        if pk not in doubtful and changed.get(by_id[pk].agent, 0) <= change and _looks_the_same(by_id[pk], names)
     }
     # So that the next look begins where this one ended.
     AgentFile.objects.filter(pk__in=quiet, seen_change__lt=last).update(seen_change=last)
     return quiet
 
 
-def _changed_since(project: Project, seen: int) -> dict[str, int]:
-    """Return the latest change of an agent's memories in the project, by agent, of those after `seen`."""
-    rows = MemoryChange.objects.filter(pk__gt=seen, memory__project=project, memory__taxonomy=AGENT.slug)
+def _changed_since(project: Project, last_change: int) -> dict[str, int]:
+    """Return the latest change of an agent's memories in the project, by agent, of those after `last_change`."""
+    rows = MemoryChange.objects.filter(pk__gt=last_change, memory__project=project, memory__taxonomy=AGENT.slug)
     return dict(rows.order_by().values_list("memory__agent").annotate(last=Max("pk")))
 
 

@@ -55,17 +55,17 @@ def has_projects() -> bool:
 
 def folders() -> frozenset[Folder]:
     """Return the folders that are there, each within its repository (a link out of it is not followed)."""
-    found = set()
+    result = set()
     for project_id, path, below in Project.objects.exclude(path="").values_list("pk", "path", "files_folder"):
         try:
             repository = Path(path).resolve(strict=True)
             folder = (repository / below).resolve(strict=True)
-            known = folder.stat()
+            status = folder.stat()
         except (OSError, RuntimeError, ValueError):  # missing, a circle of links, a NUL byte
             continue
         if folder.is_dir() and folder.is_relative_to(repository):
-            found.add(Folder(project_id, folder, (known.st_dev, known.st_ino)))
-    return frozenset(found)
+            result.add(Folder(project_id, folder, (status.st_dev, status.st_ino)))
+    return frozenset(result)
 
 
 def watch(sync: Sync) -> None:
@@ -141,9 +141,9 @@ class Watcher:
         if last <= self._seen:
             return set()
         rows = MemoryChange.objects.filter(pk__gt=self._seen, pk__lte=last, memory__taxonomy=AGENT.slug)
-        found = set(rows.order_by().values_list("memory__project", flat=True).distinct()) - {None}
+        projects = set(rows.order_by().values_list("memory__project", flat=True).distinct()) - {None}
         self._seen = last
-        return found
+        return projects
 
     def _sync_projects(self, ids: Iterable[int]) -> None:
         for project in Project.objects.filter(pk__in=set(ids)).exclude(path="").order_by("pk"):

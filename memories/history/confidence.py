@@ -78,13 +78,13 @@ def confidence_since(
 
     Of more than `most` changes the latest are read; what is before them is taken for unchanged.
     """
-    found: dict[int, list[MemoryChange]] = defaultdict(list)
+    by_id: dict[int, list[MemoryChange]] = defaultdict(list)
     rows = MemoryChange.objects.filter(memory__in=[memory.pk for memory in memories], at__gte=start)
     for change in rows.order_by("-pk").only("memory_id", "kind", "at", "before", "evidence")[:most]:
         if change.memory_id is not None:
-            found[change.memory_id].append(change)
+            by_id[change.memory_id].append(change)
     now = timezone.now()
-    return {memory.pk: _past(memory, found[memory.pk], False, now)[0] for memory in memories}
+    return {memory.pk: _past(memory, by_id[memory.pk], False, now)[0] for memory in memories}
 
 
 class _Step(NamedTuple):
@@ -152,15 +152,15 @@ def _inactive_since(latest_first: list[MemoryChange]) -> datetime | None:
 
 
 def _read(before: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     for name, value in before.items() if isinstance(before, dict) else ():
         if name == "confidence" and isinstance(value, int | float):
-            found[name] = float(value)
+            columns[name] = float(value)
         elif name == "updated_at" and isinstance(value, str):
-            found[name] = datetime.fromisoformat(value)
+            columns[name] = datetime.fromisoformat(value)
         elif name == "decayed_until" and (value is None or isinstance(value, str)):
-            found[name] = datetime.fromisoformat(value) if value else None
-    return found
+            columns[name] = datetime.fromisoformat(value) if value else None
+    return columns
 
 
 WIDTH = 1000
@@ -291,13 +291,13 @@ class _Scale:
         return round(100 * min(1.0, max(0.0, share)), 2)
 
     def stair(self, points: Sequence[Point], until: datetime) -> str:
-        found: list[tuple[float, float]] = []
+        steps: list[tuple[float, float]] = []
         for point in points:
-            if found:
-                found.append((self.x(point.at), found[-1][1]))
-            found.append((self.x(point.at), _down(point.confidence)))
-        found.append((max(found[-1][0], self.x(until)), found[-1][1]))
-        corners = [place for number, place in enumerate(found) if not number or place != found[number - 1]]
+            if steps:
+                steps.append((self.x(point.at), steps[-1][1]))
+            steps.append((self.x(point.at), _down(point.confidence)))
+        steps.append((max(steps[-1][0], self.x(until)), steps[-1][1]))
+        corners = [place for number, place in enumerate(steps) if not number or place != steps[number - 1]]
         return " ".join(f"{x * WIDTH / 100:g},{y:g}" for x, y in corners)
 
     def place(self, at: datetime, confidence: float, label: str) -> Place:
@@ -309,10 +309,10 @@ class _Scale:
 
 def _limit(limit: float, fades: Place | None) -> Place:
     """Label the threshold below its line, at the side that `fades` leaves free."""
-    left = Place(0, _down(limit), "start", "inactive")
-    if fades is None or fades.span[0] > left.span[1] + SPACE:
-        return left
-    return replace(left, x=100, anchor="end")
+    place = Place(0, _down(limit), "start", "inactive")
+    if fades is None or fades.span[0] > place.span[1] + SPACE:
+        return place
+    return replace(place, x=100, anchor="end")
 
 
 def _events(marks: Sequence[Mark], scale: _Scale, zone: tzinfo) -> Iterator[Event]:
@@ -332,14 +332,14 @@ def _events(marks: Sequence[Mark], scale: _Scale, zone: tzinfo) -> Iterator[Even
 
 def _ticks(scale: _Scale, zone: tzinfo) -> Iterator[Place]:
     """Label the axis of time: its beginning, then each hour, day, month or year that has room."""
-    taken = 0.0
+    edge = 0.0
     for at, label in [(scale.begin, _first(scale, zone)), *_boundaries(scale, zone)]:
         x = scale.x(at)
         place = Place(x, 100, "start" if x == 0 else "middle", label)
         begin, end = place.span
-        if (x and begin < taken + SPACE) or end > 100:
+        if (x and begin < edge + SPACE) or end > 100:
             continue
-        taken = end
+        edge = end
         yield place
 
 

@@ -71,9 +71,9 @@ def _falls(memory: Ageing) -> Iterator[Point]:
     start = decay_start(memory.updated_at, memory.decayed_until, decay)
     for period in range(1, math.ceil(clamp(memory.confidence) / decay.step) + 2):
         when = start + period * decay.every
-        left = decayed(memory.confidence, memory.updated_at, memory.decayed_until, when, decay)[0]
-        yield Point(when, left)
-        if left == 0 or not is_active(left, TAXONOMIES[memory.taxonomy]):
+        confidence = decayed(memory.confidence, memory.updated_at, memory.decayed_until, when, decay)[0]
+        yield Point(when, confidence)
+        if confidence == 0 or not is_active(confidence, TAXONOMIES[memory.taxonomy]):
             return
 
 
@@ -82,13 +82,13 @@ def steps_taken(
 ) -> list[Point]:
     """Return the steps of one sweep that lowered a confidence `was` and applied decay up to `until`."""
     start = decay_start(updated_at, decayed_until, decay)
-    found: list[Point] = []
+    points: list[Point] = []
     for period in range(1, (until - start) // decay.every + 1):
-        left = clamp(was - period * decay.step)
-        found.append(Point(start + period * decay.every, left))
-        if left == 0:
+        confidence = clamp(was - period * decay.step)
+        points.append(Point(start + period * decay.every, confidence))
+        if confidence == 0:
             break
-    return found
+    return points
 
 
 BECAUSE = {
@@ -111,8 +111,8 @@ def outcome(memory: Memory, ahead: Forecast, now: datetime, inactive_since: date
     """
     if memory.verdict == Verdict.HOLD:
         rejected = memory.inactive_reason == Inactive.OPERATOR
-        said = "Rejected in review" if rejected else "Held for review"
-        return f"{said}{f': {memory.verdict_reason}' if memory.verdict_reason else ''}. No session is told of it."
+        state = "Rejected in review" if rejected else "Held for review"
+        return f"{state}{f': {memory.verdict_reason}' if memory.verdict_reason else ''}. No session is told of it."
     if not memory.active:
         since = f" since {local_time.weekday(inactive_since, now)}" if inactive_since else ""
         why = f" {BECAUSE[Inactive(memory.inactive_reason)]}" if memory.inactive_reason in Inactive.values else ""

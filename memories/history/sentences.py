@@ -100,8 +100,8 @@ def _who(change: MemoryChange) -> list[Part | str]:
 
 
 def _memory(pk: Any) -> Part:
-    known = isinstance(pk, int) and not isinstance(pk, bool) and pk > 0
-    return Part(f"memory {pk}", "memory", pk) if known else Part("another memory")
+    is_id = isinstance(pk, int) and not isinstance(pk, bool) and pk > 0
+    return Part(f"memory {pk}", "memory", pk) if is_id else Part("another memory")
 
 
 def _number(columns: Any, name: str) -> float | None:
@@ -130,10 +130,10 @@ def _reason(text: str) -> str:
 
 
 def _created(change: MemoryChange) -> list[Part | str]:
-    made = change.after or {}
-    held = made.get("verdict") == "hold"
-    why = f"; it is held{_reason(str(made.get('verdict_reason') or ''))}" if held else ""
-    if change.session_id is None and made.get("source") == Source.IMPORT:
+    after = change.after or {}
+    held = after.get("verdict") == "hold"
+    why = f"; it is held{_reason(str(after.get('verdict_reason') or ''))}" if held else ""
+    if change.session_id is None and after.get("source") == Source.IMPORT:
         return [f"An import by {change.actor} created it" if change.actor else "An import created it", why]
     agent = change.actor.removeprefix(AGENT) if change.actor.startswith(AGENT) and change.session_id else ""
     return [*_who(change), f" of {agent}" if agent else "", " created it", why]
@@ -144,12 +144,12 @@ def _reinforced(change: MemoryChange) -> list[Part | str]:
         return [*_who(change), " said it again; it was told it, so that counts for nothing"]
     if "merged_count" in (change.after or {}):
         return [*_who(change), " said it again, which is merged into it", _ended(change)]
-    said: list[Part | str] = [*_who(change), " confirmed it"]
+    parts: list[Part | str] = [*_who(change), " confirmed it"]
     if ECHO in change.reason:
-        said.append("; it was told it, so it raises it to 0.90 at most")
+        parts.append("; it was told it, so it raises it to 0.90 at most")
     elif _number(change.after, "confidence") is None:
-        said.append("; the confidence stays")
-    return [*said, _ended(change)]
+        parts.append("; the confidence stays")
+    return [*parts, _ended(change)]
 
 
 def _contradicted(change: MemoryChange) -> list[Part | str]:
@@ -175,13 +175,13 @@ def _unconfirmed(change: MemoryChange, before: str = ": ") -> str:
 
 def _days_since(change: MemoryChange, words: str) -> str:
     """Return the days from the day that follows `words` in the reason that the sweep wrote: "23 days"; "" for none."""
-    _, found, rest = change.reason.rpartition(words)
+    _, separator, rest = change.reason.rpartition(words)
     try:
         since = datetime.fromisoformat(rest[:10]).replace(tzinfo=change.at.tzinfo)
     except ValueError:
         return ""
     days = (change.at - since) // timedelta(days=1)
-    return f"{days} day{'' if days == 1 else 's'}" if found and days >= 0 else ""
+    return f"{days} day{'' if days == 1 else 's'}" if separator and days >= 0 else ""
 
 
 def _expired(change: MemoryChange) -> list[Part | str]:
@@ -194,10 +194,10 @@ def _expired(change: MemoryChange) -> list[Part | str]:
 
 def _edited(change: MemoryChange) -> list[Part | str]:
     before, after = change.before or {}, change.after or {}
-    told = [_EDITS[name](before.get(name), after.get(name)) for name in _EDITS if name in after]
-    if not told:
+    edits = [_EDITS[name](before.get(name), after.get(name)) for name in _EDITS if name in after]
+    if not edits:
         return [*_who(change), " edited it", _ended(change)]
-    joined = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    joined = edits[0] if len(edits) == 1 else f"{', '.join(edits[:-1])} and {edits[-1]}"
     return [*_who(change), f" {joined}", _ended(change)]
 
 
@@ -358,34 +358,34 @@ class EvidenceLine:
 def evidence_lines(evidence: Mapping[str, Any]) -> tuple[EvidenceLine, ...]:
     """Describe all of `evidence` except the text that arrived, which pages show by itself."""
     match = evidence.get("match")
-    found = list(_match(match)) if isinstance(match, Mapping) else _rest({"match": match} if match else {})
-    given = {name: value for name, value in evidence.items() if name not in ("text", "match", "score")}
-    first = [line for name, value in given.items() if name in KNOWN for line in KNOWN[name](value)]
+    lines = list(_match(match)) if isinstance(match, Mapping) else _rest({"match": match} if match else {})
+    others = {name: value for name, value in evidence.items() if name not in ("text", "match", "score")}
+    first = [line for name, value in others.items() if name in KNOWN for line in KNOWN[name](value)]
     score = evidence.get("score")
     if isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 1:
         first.append(EvidenceLine("similarity", f"{round(100 * score)} % of the content of both texts is shared"))
     elif score is not None:
-        found += _rest({"score": score})
-    return tuple(first + found + _rest({name: value for name, value in given.items() if name not in KNOWN}))
+        lines += _rest({"score": score})
+    return tuple(first + lines + _rest({name: value for name, value in others.items() if name not in KNOWN}))
 
 
 def _match(match: Mapping[str, Any]) -> Iterator[EvidenceLine]:
-    said = dict(match)
-    said.pop("similarity", None)  # the same number as the score
-    if why := said.pop("why", ""):
+    fields = dict(match)
+    fields.pop("similarity", None)  # the same number as the score
+    if why := fields.pop("why", ""):
         yield EvidenceLine("decided by", str(why))
-    yield from _quantities(said.pop("quantities", []))
-    yield from _stance(said.pop("stance", []))
-    if order := said.pop("order", []):
+    yield from _quantities(fields.pop("quantities", []))
+    yield from _stance(fields.pop("stance", []))
+    if order := fields.pop("order", []):
         yield EvidenceLine("order", "; ".join(map(_plain, _list(order))))
     for name, about in (("negation", "negated"), ("antonyms", "opposites"), ("names", "names")):
-        yield from _sides(about, said.pop(name, None))
-    yield from _words("in both", said.pop("shared", []))
-    yield from _words("only in the known text", said.pop("only_known", []))
-    yield from _words("only in the new text", said.pop("only_new", []))
-    if matcher := said.pop("matcher", ""):
+        yield from _sides(about, fields.pop(name, None))
+    yield from _words("in both", fields.pop("shared", []))
+    yield from _words("only in the known text", fields.pop("only_known", []))
+    yield from _words("only in the new text", fields.pop("only_new", []))
+    if matcher := fields.pop("matcher", ""):
         yield EvidenceLine("compared by", MATCHERS.get(str(matcher), _plain(matcher)))
-    yield from _rest(said)
+    yield from _rest(fields)
 
 
 def _quantities(value: Any) -> Iterator[EvidenceLine]:
@@ -408,9 +408,9 @@ def _sides(about: str, value: Any) -> Iterator[EvidenceLine]:
     if not isinstance(value, Mapping):
         yield from _rest({about: value} if value else {})
         return
-    known, new = (_some(value.get(side, [])) for side in ("known", "new"))
-    if known or new:
-        yield EvidenceLine(about, f"{known or 'nothing'} before, {new or 'nothing'} now")
+    old, new = (_some(value.get(side, [])) for side in ("known", "new"))
+    if old or new:
+        yield EvidenceLine(about, f"{old or 'nothing'} before, {new or 'nothing'} now")
 
 
 def _words(about: str, value: Any) -> Iterator[EvidenceLine]:
@@ -432,9 +432,9 @@ def _word(word: str) -> str:
 def _memories(about: str) -> Callable[[Any], list[EvidenceLine]]:
     def told(value: Any) -> list[EvidenceLine]:
         ids = [one.get("id") if isinstance(one, Mapping) else one for one in _list(value)]
-        known = tuple(one for one in ids if isinstance(one, int) and not isinstance(one, bool) and one > 0)
-        more = f"and {len(known) - MOST} more" if len(known) > MOST else ""
-        return [EvidenceLine(about, more, known[:MOST])] if known else _rest({about: value})
+        memory_ids = tuple(one for one in ids if isinstance(one, int) and not isinstance(one, bool) and one > 0)
+        more = f"and {len(memory_ids) - MOST} more" if len(memory_ids) > MOST else ""
+        return [EvidenceLine(about, more, memory_ids[:MOST])] if memory_ids else _rest({about: value})
 
     return told
 

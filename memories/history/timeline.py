@@ -96,7 +96,7 @@ def changed_columns(change: MemoryChange) -> tuple[ChangedColumn, ...]:
 
 def entry_of(change: MemoryChange) -> Entry:
     evidence = change.evidence if isinstance(change.evidence, dict) else {"evidence": change.evidence}
-    said = evidence.get("text", "")
+    text = evidence.get("text", "")
     return Entry(
         pk=change.pk,
         kind=change.kind,
@@ -106,7 +106,7 @@ def entry_of(change: MemoryChange) -> Entry:
         reason=change.reason,
         session_id=change.session_id,
         moved=changed_columns(change),
-        said=said if isinstance(said, str) else str(said),
+        said=text if isinstance(text, str) else str(text),
         evidence=evidence_lines(evidence),
         shape=shape_of(change.kind),
         sentence=sentence(change),
@@ -196,9 +196,9 @@ def page_of(memory: Memory, before: str = "", only: str = "") -> Page:
     if place is not None:
         at, pk = place
         rows = rows.filter(at__lte=at).filter(Q(at__lt=at) | Q(pk__lt=pk))
-    found = list(rows[: SIZE + 1])
-    shown = found[:SIZE]
-    return Page(lines_of(shown), place_of(shown[-1]) if len(found) > SIZE else "", place is None)
+    changes = list(rows[: SIZE + 1])
+    shown = changes[:SIZE]
+    return Page(lines_of(shown), place_of(shown[-1]) if len(changes) > SIZE else "", place is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def compared(memory: Memory, change: int) -> Compared:
     """Compare a memory just after `change` with its present state. Raises MemoryNotFound for another's change."""
     then, state = state_after(memory, change)
     names = [name for name, value in state.items() if value != getattr(memory, name)]
-    told = sorted(name for name in names if name != "observation" and name not in HIDDEN)
+    columns = sorted(name for name in names if name != "observation" and name not in HIDDEN)
     observation = str(state.get("observation", memory.observation))
     refused = ""
     try:
@@ -231,7 +231,7 @@ def compared(memory: Memory, change: int) -> Compared:
         same_text=observation == memory.observation,
         moved=tuple(
             ChangedColumn(_name(name), json_value(state[name]), json_value(getattr(memory, name)), text=False)
-            for name in told
+            for name in columns
         ),
         refused=refused,
     )
@@ -243,11 +243,11 @@ def _name(column: str) -> str:
 
 def lines_of(latest_first: Sequence[MemoryChange]) -> list[Line]:
     """Return the lines of changes; decays that follow each other are one line."""
-    found = []
+    lines = []
     for decays, changes in groupby(latest_first, key=lambda change: change.kind == Change.DECAYED and not change.step):
         some = list(changes)
         if decays and len(some) > 1:
-            found.append(Line(tuple(map(entry_of, some)), folded_decay(some)))
+            lines.append(Line(tuple(map(entry_of, some)), folded_decay(some)))
         else:
-            found += [Line((entry_of(change),)) for change in some]
-    return found
+            lines += [Line((entry_of(change),)) for change in some]
+    return lines

@@ -52,16 +52,16 @@ COUNT, COUNT_SECONDS = "inbox-count", 5
 
 def counts(names: Collection[str] = WAITING) -> dict[str, int]:
     """Count what waits by kind, each up to CAP, from indexes. One query."""
-    found = dict(zip(names, counts_of((KINDS[name].waiting() for name in names), CAP), strict=True))
-    if found.keys() >= set(WAITING):
-        cache.set(COUNT, sum(found[name] for name in WAITING), COUNT_SECONDS)
-    return found
+    by_kind = dict(zip(names, counts_of((KINDS[name].waiting() for name in names), CAP), strict=True))
+    if by_kind.keys() >= set(WAITING):
+        cache.set(COUNT, sum(by_kind[name] for name in WAITING), COUNT_SECONDS)
+    return by_kind
 
 
 def count() -> int:
     """Return how much waits, as of at most COUNT_SECONDS ago: every page shows it, and the inbox itself counts anew."""
-    known: int | None = cache.get(COUNT)
-    return sum(counts().values()) if known is None else known
+    total: int | None = cache.get(COUNT)
+    return sum(counts().values()) if total is None else total
 
 
 def count_of_view(name: str, counted: Mapping[str, int]) -> int:

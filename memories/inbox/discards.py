@@ -47,7 +47,7 @@ class Discards:
         return {"row": _row(decision), "decision": decision, "fact": fact, "nearest": _nearest(decision)}
 
     def decide(self, decision: str, picks: Sequence[Pick], *, by: str, text: str | None = None) -> Decided:
-        done, refused = [], []
+        ids, refused = [], []
         for pick in picks:
             try:
                 with writing():
@@ -55,34 +55,34 @@ class Discards:
             except MemoriesError as error:
                 refused.append(str(error))
             else:
-                done.append(str(pick.pk))
-        return Decided(len(done), f"{decision}.{'.'.join(done)}" if done else "", tuple(refused))
+                ids.append(str(pick.pk))
+        return Decided(len(ids), f"{decision}.{'.'.join(ids)}" if ids else "", tuple(refused))
 
     def _decide(self, decision: str, pk: int, by: str, text: str | None) -> None:
-        found = self.waiting().filter(pk=pk).first()
-        if found is None:
+        row = self.waiting().filter(pk=pk).first()
+        if row is None:
             raise Conflict(f"Somebody decided about discard {pk} meanwhile.")
         if decision == ALLOW:
-            allow_discarded(found, by=by, text=_corrected(found.text, text))
+            allow_discarded(row, by=by, text=_corrected(row.text, text))
         else:
-            gate_decisions.confirm_discard(found, by=by)
+            gate_decisions.confirm_discard(row, by=by)
 
     def undo(self, token: str, *, by: str) -> str:
         decision, *ids = token.split(".")
         if decision not in (ALLOW, KEEP) or not ids:
             raise MemoryNotFound("There is no such decision.")
         try:
-            found = [read_id(one) for one in ids]
+            pks = [read_id(one) for one in ids]
         except ValueError as error:
             raise MemoryNotFound(f"There is no such decision: {error}") from None
         with writing():
             if decision == ALLOW:
-                for pk in found:
+                for pk in pks:
                     discard_again(pk, by=by)
             else:
-                kept = GateDecision.objects.filter(pk__in=found, label=Label.DISCARDED, labelled_by=by)
-                kept.update(label="", labelled_by="", labelled_at=None)
-        return "It is discarded as before." if len(found) == 1 else f"{len(found)} are discarded as before."
+                rows = GateDecision.objects.filter(pk__in=pks, label=Label.DISCARDED, labelled_by=by)
+                rows.update(label="", labelled_by="", labelled_at=None)
+        return "It is discarded as before." if len(pks) == 1 else f"{len(pks)} are discarded as before."
 
 
 def _corrected(was: str, text: str | None) -> str | None:
@@ -94,8 +94,8 @@ def _corrected(was: str, text: str | None) -> str | None:
 def _nearest(decision: GateDecision) -> Nearest | None:
     """Return the memory that the pipeline compared a discarded fact with."""
     match = decision.fact.match if decision.fact is not None and isinstance(decision.fact.match, dict) else {}
-    known = Memory.objects.filter(pk=match["memory"]).first() if match.get("memory") else None
-    return compared(known, decision.text, str(match.get("relation", ""))) if known else None
+    memory = Memory.objects.filter(pk=match["memory"]).first() if match.get("memory") else None
+    return compared(memory, decision.text, str(match.get("relation", ""))) if memory else None
 
 
 def _row(decision: GateDecision) -> Row:

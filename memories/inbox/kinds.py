@@ -116,8 +116,8 @@ class Kind(Protocol):
 
 def read_pick(text: str) -> tuple[str, Pick]:
     """Parse `Row.pick` to the kind's name and the pick. Raises ValueError."""
-    kind, pk, seen = text.split("-")
-    return kind, Pick(read_id(pk), tuple(map(read_id, seen.split("."))))
+    kind, pk, changes = text.split("-")
+    return kind, Pick(read_id(pk), tuple(map(read_id, changes.split("."))))
 
 
 def read_id(text: str) -> int:
@@ -163,14 +163,14 @@ def next_prompt(memory: Memory, *, instead_of: Memory | None = None) -> NextProm
         why = f"The budget of {budget:,} tokens is full with memories of higher confidence."
         return NextPrompt((), block.tokens, budget, why)
     place = lines.index(own)
-    found = [PromptLine(place + 1, own, "new")]
+    prompt_lines = [PromptLine(place + 1, own, "new")]
     if instead_of is not None:
-        found.insert(0, PromptLine(None, _line(instead_of), "gone"))
+        prompt_lines.insert(0, PromptLine(None, _line(instead_of), "gone"))
     if before := _neighbour(lines[:place][::-1]):
-        found.insert(0, PromptLine(place - before + 1, lines[place - before], "same"))
+        prompt_lines.insert(0, PromptLine(place - before + 1, lines[place - before], "same"))
     if after := _neighbour(lines[place + 1 :]):
-        found.append(PromptLine(place + after + 1, lines[place + after], "same"))
-    return NextPrompt(tuple(found), block.tokens, budget)
+        prompt_lines.append(PromptLine(place + after + 1, lines[place + after], "same"))
+    return NextPrompt(tuple(prompt_lines), block.tokens, budget)
 
 
 def _never_injected(memory: Memory) -> str:

@@ -47,12 +47,12 @@ class Pairs:
         return questions.open_questions(self.name)
 
     def rows(self, limit: int) -> list[Row]:
-        found = self.waiting().select_related("older", "newer").order_by("-id")
-        return [_row(self.name, one) for one in questions.questions_of(found[:limit])]
+        waiting = self.waiting().select_related("older", "newer").order_by("-id")
+        return [_row(self.name, one) for one in questions.questions_of(waiting[:limit])]
 
     def item(self, pk: int) -> dict[str, Any] | None:
-        found = self.waiting().select_related("older", "newer").filter(pk=pk)
-        for question in questions.questions_of(found):
+        waiting = self.waiting().select_related("older", "newer").filter(pk=pk)
+        for question in questions.questions_of(waiting):
             coming = self._next_prompt(question.older.memory, question.newer.memory)
             return {"row": _row(self.name, question), "question": question, "next_prompt": coming}
         return None
@@ -68,7 +68,7 @@ class Pairs:
         return next_prompt(merged, instead_of=newer)
 
     def decide(self, decision: str, picks: Sequence[Pick], *, by: str, text: str | None = None) -> Decided:
-        done, refused = [], []
+        ids, refused = [], []
         for pick in picks:
             try:
                 with writing():
@@ -76,17 +76,17 @@ class Pairs:
             except MemoriesError as error:
                 refused.append(f"Question {pick.pk}: {error}")
             else:
-                done.append(str(pick.pk))
-        return Decided(len(done), ".".join(done), tuple(refused))
+                ids.append(str(pick.pk))
+        return Decided(len(ids), ".".join(ids), tuple(refused))
 
     def _answer(self, pick: Pick, decision: str, by: str, text: str | None) -> None:
         row = Disagreement.objects.filter(pk=pick.pk, state=DisagreementState.ANSWERED).first()
         if row is not None:  # also with the same answer: the person is told whose it was
             raise Conflict(f"{row.by or 'Somebody'} answered meanwhile: {row.get_answer_display()}.")
-        seen = (pick.seen[0], pick.seen[-1])
+        changes = (pick.seen[0], pick.seen[-1])
         text = text if decision == Answer.MERGED else None
-        said = Provenance.typed_by(by)
-        disagreements.answer(pick.pk, decision, by=by, observation=text, seen=seen, provenance=said)
+        provenance = Provenance.typed_by(by)
+        disagreements.answer(pick.pk, decision, by=by, observation=text, seen=changes, provenance=provenance)
 
     def undo(self, token: str, *, by: str) -> str:
         try:

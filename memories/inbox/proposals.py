@@ -62,9 +62,9 @@ class Proposals:
         return Proposal.objects.filter(state=ProposalState.WAITING, tier__in=self.tiers)
 
     def rows(self, limit: int) -> list[Row]:
-        found = list(self.waiting().select_related("file__project").order_by("tier", "pk")[:limit])
-        latest = _latest_decisions([row.pk for row in found])
-        return [row_of(row, latest.get(row.pk, 0)) for row in found]
+        waiting = list(self.waiting().select_related("file__project").order_by("tier", "pk")[:limit])
+        latest = _latest_decisions([row.pk for row in waiting])
+        return [row_of(row, latest.get(row.pk, 0)) for row in waiting]
 
     def item(self, pk: int) -> dict[str, Any] | None:
         row = self.waiting().select_related("file__project", "reflection").filter(pk=pk).first()
@@ -84,18 +84,18 @@ class Proposals:
         }
 
     def decide(self, decision: str, picks: Sequence[Pick], *, by: str, text: str | None = None) -> Decided:
-        given: dict[str, Any] = {"text": text} if decision == APPROVE and len(picks) == 1 and text is not None else {}
-        done, refused = [], []
+        fields: dict[str, Any] = {"text": text} if decision == APPROVE and len(picks) == 1 and text is not None else {}
+        ids, refused = [], []
         for pick in picks:
             try:
-                VERBS[decision](pick.pk, by=by, seen=pick.seen[0], **given)
+                VERBS[decision](pick.pk, by=by, seen=pick.seen[0], **fields)
             except MemoriesError as error:
                 refused.append(f"{error} {error.fix}".strip() if len(picks) == 1 else str(error))
             else:
-                done.append(pick.pk)
-        made = _latest_decisions(done)
-        token = ".".join(f"{pk}_{made[pk]}" for pk in done if pk in made)
-        return Decided(len(done), token, tuple(refused))
+                ids.append(pick.pk)
+        latest = _latest_decisions(ids)
+        token = ".".join(f"{pk}_{latest[pk]}" for pk in ids if pk in latest)
+        return Decided(len(ids), token, tuple(refused))
 
     def undo(self, token: str, *, by: str) -> str:
         try:
@@ -104,7 +104,7 @@ class Proposals:
         except ValueError:
             raise MemoryNotFound("There is no such decision.") from None
         latest = _latest_decisions(wanted)
-        done, refused = 0, []
+        count, refused = 0, []
         for pk, decision in wanted.items():
             try:
                 if latest.get(pk) != decision:
@@ -113,9 +113,9 @@ class Proposals:
             except MemoriesError as error:
                 refused.append(str(error))
             else:
-                done += 1
-        said = [f"{done} {'proposal waits' if done == 1 else 'proposals wait'} again."] if done else []
-        return " ".join([*said, *refused])
+                count += 1
+        messages = [f"{count} {'proposal waits' if count == 1 else 'proposals wait'} again."] if count else []
+        return " ".join([*messages, *refused])
 
 
 def row_of(row: Proposal, seen: int) -> Row:
@@ -131,11 +131,11 @@ def row_of(row: Proposal, seen: int) -> Row:
 def in_file(file: MemoryFile, limit: int) -> list[Waiting]:
     """Return what waits for a file, those for a person first. Two queries."""
     rows = Proposal.objects.filter(state=ProposalState.WAITING, file=file).order_by("-tier", "-pk")
-    found = list(rows[:limit])
-    latest = _latest_decisions([row.pk for row in found])
-    for row in found:
+    waiting = list(rows[:limit])
+    latest = _latest_decisions([row.pk for row in waiting])
+    for row in waiting:
         row.file = file
-    return [Waiting(row, row_of(row, latest.get(row.pk, 0)), sides(row)) for row in found]
+    return [Waiting(row, row_of(row, latest.get(row.pk, 0)), sides(row)) for row in waiting]
 
 
 def difference(row: Proposal, on: date) -> tuple[list[DiffLine], str]:
@@ -190,5 +190,5 @@ def _near(lines: list[DiffLine]) -> list[DiffLine]:
 
 def _latest_decisions(pks: Iterable[int]) -> dict[int, int]:
     """Return the id of the latest decision by proposal; one without decisions is left out."""
-    found = ProposalDecision.objects.filter(proposal__in=list(pks)).order_by()
-    return dict(found.values_list("proposal").annotate(latest=Max("pk")))
+    decisions = ProposalDecision.objects.filter(proposal__in=list(pks)).order_by()
+    return dict(decisions.values_list("proposal").annotate(latest=Max("pk")))

@@ -54,9 +54,9 @@ class Review:
             waiting = waiting.annotate(risk=RISK).order_by("-risk", "-pk")
         else:
             waiting = waiting.order_by("-updated_at", "-pk")
-        found = list(waiting[:limit])
-        latest = latest_changes(memory.pk for memory in found)
-        return [self._row(memory, latest.get(memory.pk, 0)) for memory in found]
+        memories = list(waiting[:limit])
+        latest = latest_changes(memory.pk for memory in memories)
+        return [self._row(memory, latest.get(memory.pk, 0)) for memory in memories]
 
     def item(self, pk: int) -> dict[str, Any] | None:
         memory = self.waiting().select_related("session", "session__agent", "project").filter(pk=pk).first()
@@ -99,11 +99,11 @@ class Review:
             with writing():
                 if not self.waiting().filter(pk=pick.pk).exists():
                     raise Conflict(_meanwhile(pick.pk))
-                said = Provenance.typed_by(by)
-                verbs.edit(pick.pk, by=by, observation=text, expected_change=pick.seen[0], provenance=said)
+                provenance = Provenance.typed_by(by)
+                verbs.edit(pick.pk, by=by, observation=text, expected_change=pick.seen[0], provenance=provenance)
                 verbs.approve(pick.pk, by=by)
-                made = MemoryChange.objects.filter(memory=pick.pk, pk__gt=pick.seen[0]).order_by("pk")
-                ids = list(made.values_list("pk", flat=True))
+                changes = MemoryChange.objects.filter(memory=pick.pk, pk__gt=pick.seen[0]).order_by("pk")
+                ids = list(changes.values_list("pk", flat=True))
         except Conflict:
             return Decided(0, "", (_meanwhile(pick.pk),))
         except MemoriesError as error:
@@ -137,14 +137,14 @@ def _undo_edit(token: str, by: str) -> str:
 def _matched(memory: Memory, fact: Fact | None) -> Nearest | None:
     """Return the memory that its fact was compared with; the page looks for another one by itself."""
     match = fact.match if fact is not None and isinstance(fact.match, dict) else {}
-    known = Memory.objects.filter(pk=match.get("memory") or 0).exclude(pk=memory.pk).first()
-    return compared(known, memory.observation, str(match.get("relation", ""))) if known else None
+    other = Memory.objects.filter(pk=match.get("memory") or 0).exclude(pk=memory.pk).first()
+    return compared(other, memory.observation, str(match.get("relation", ""))) if other else None
 
 
 def latest_changes(ids: Iterable[int]) -> dict[int, int]:
     """Return the id of the latest change by memory; a memory without changes is left out."""
-    found = MemoryChange.objects.filter(memory__in=list(ids)).order_by()
-    return dict(found.values_list("memory").annotate(latest=Max("pk")))
+    changes = MemoryChange.objects.filter(memory__in=list(ids)).order_by()
+    return dict(changes.values_list("memory").annotate(latest=Max("pk")))
 
 
 def _meanwhile(pk: int) -> str:

@@ -109,10 +109,10 @@ def _total(body: int, included: int, eligible: int) -> int:
     """Tokens of a block with `body` characters below the header. The header contains the number itself."""
     count = 0
     while True:
-        found = -(-(len(header(included, eligible, count)) + body) // CHARACTERS_A_TOKEN)
-        if found == count:
+        total = -(-(len(header(included, eligible, count)) + body) // CHARACTERS_A_TOKEN)
+        if total == count:
             return count
-        count = found  # it only grows, by the digits of the number, so the loop ends
+        count = total  # it only grows, by the digits of the number, so the loop ends
 
 
 def _body(chosen: list[Line]) -> list[str]:

@@ -90,36 +90,36 @@ def select_knowledge(
     `profile` is one of recall's: lean is not rewritten. Never raises, and takes no longer than about `seconds`: then
     nothing is found and `why` says so. `is_preview`: no session is told it, so that nothing is rewritten nor logged.
     """
-    asked = Knowledge(budget=KNOWLEDGE_BUDGET, profile=profile, query=query.strip()[:LONGEST_QUERY])
+    knowledge = Knowledge(budget=KNOWLEDGE_BUDGET, profile=profile, query=query.strip()[:LONGEST_QUERY])
     scope = project.pk if project else None
     asker = None if is_preview else Asker("injection", f"agent:{agent}" if agent else "", session_id)
     filters = Filters(project=scope, agent=agent, taxonomy=KNOWLEDGE.slug, trusted_only=True)
     windows: list[Windowed] = []
-    found: Recall | None = None
+    answer: Recall | None = None
     begun = time.monotonic()
     try:
         with time_limit(seconds):
             lasting = usable(scope, agent).filter(Q(expires_at=None) | Q(expires_at__gt=at), taxonomy=KNOWLEDGE.slug)
             windows = windows_at(lasting, at)
-            if not asked.query:
+            if not knowledge.query:
                 why = "nothing was asked for"
             elif not Memory.objects.filter(taxonomy=KNOWLEDGE.slug, active=True, verdict=Verdict.ALLOW).exists():
                 why = "nothing is known yet"
             else:
-                found = recall(
+                answer = recall(
                     query, filters, profile=profile, at=at, asked_by=asker, weights=weights(), rewrite=not is_preview
                 )
-                why = "" if found.hits else "nothing matches"
+                why = "" if answer.hits else "nothing matches"
     except Exception as error:  # no error here may keep a session from starting
         log.exception("the recall of knowledge for a prompt failed")
         took = time.monotonic() - begun
         slow = took >= seconds
         why = f"it took longer than {seconds:g} s" if slow else f"{type(error).__name__}: {error}"
         why = f"the recall failed: {why}"[:300]
-    asked = replace(asked, why=why)
-    if found is not None:
-        asked = replace(asked, profile=found.trace.profile, trace=_trace(found))
-    return _within(asked, windows, found.hits if found else ())
+    knowledge = replace(knowledge, why=why)
+    if answer is not None:
+        knowledge = replace(knowledge, profile=answer.trace.profile, trace=_trace(answer))
+    return _within(knowledge, windows, answer.hits if answer else ())
 
 
 def weights() -> Weights:
@@ -127,7 +127,7 @@ def weights() -> Weights:
     return replace(fusion.configured(), age=MULTIPLIED, age_rate=KNOWLEDGE.rank_decay)
 
 
-def _within(asked: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit]) -> Knowledge:
+def _within(knowledge: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit]) -> Knowledge:
     """Take the first MOST_KNOWLEDGE within the budget, those in their window before the hits.
 
     The first that does not fit ends the choice. What is outside of its window is left out.
@@ -143,16 +143,16 @@ def _within(asked: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit]
         longer = [*lines, named_line(entry["category"], entry["observation"], entry["id"])]
         if not full and len(lines) == MOST_KNOWLEDGE:
             full = f"the limit of {MOST_KNOWLEDGE} memories is reached"
-        if not full and block(longer)[1] > asked.budget:
-            full = f"the budget of {asked.budget:,} tokens is full"
+        if not full and block(longer)[1] > knowledge.budget:
+            full = f"the budget of {knowledge.budget:,} tokens is full"
         if full:
             left_out.append(entry | {"reason": full})
             continue
         lines = longer
         included.append(entry)
     text, count = block(lines) if lines else ("", 0)
-    why = asked.why if lines or not full else full
-    return replace(asked, text=text, tokens=count, included=included, left_out=left_out, why=why)
+    why = knowledge.why if lines or not full else full
+    return replace(knowledge, text=text, tokens=count, included=included, left_out=left_out, why=why)
 
 
 def block(lines: Sequence[str]) -> tuple[str, int]:
@@ -200,8 +200,8 @@ def _entry(
     }
 
 
-def _trace(found: Recall) -> dict[str, Any]:
-    trace = found.trace
+def _trace(answer: Recall) -> dict[str, Any]:
+    trace = answer.trace
     return {
         "semantic": trace.semantic,
         "rewrite": trace.rewrite,

@@ -61,15 +61,15 @@ class AsIf:
         """Yield memories, the surest first, as if the decision were made."""
         added = sorted((memory for memory in self.added if not memory.surface), key=_surest)
         left_out = self.without | {memory.pk for memory in added}
-        known = (memory for memory in surest_first if memory.pk not in left_out)
-        return heapq.merge(known, added, key=_surest)
+        memories = (memory for memory in surest_first if memory.pk not in left_out)
+        return heapq.merge(memories, added, key=_surest)
 
     def windows(self, known: Iterable[Windowed], at: datetime) -> list[Windowed]:
         """Return the memories with a window, the surest first, as if the decision were made."""
         left_out = self.without | {memory.pk for memory in self.added}
-        found = [one for one in known if one.memory.pk not in left_out]
-        found += [windowed(memory, at) for memory in self.added if memory.surface]
-        return sorted(found, key=lambda one: _surest(one.memory))
+        entries = [one for one in known if one.memory.pk not in left_out]
+        entries += [windowed(memory, at) for memory in self.added if memory.surface]
+        return sorted(entries, key=lambda one: _surest(one.memory))
 
 
 def _surest(memory: Memory) -> tuple[float, int]:
@@ -105,13 +105,13 @@ def build(
     `as_if`: what the block would be after that decision.
     """
     # Before the transaction, in which no index is read that other processes share.
-    found = relevant(task, project_id) if task is not None and task.text.strip() and budget > 0 else None
+    matches = relevant(task, project_id) if task is not None and task.text.strip() and budget > 0 else None
     when = to_utc(at)
     if at is None or not is_due(at):
-        return _build(budget, project_id, found, as_if, when)
+        return _build(budget, project_id, matches, as_if, when)
     with transaction.atomic():
         sweep(at)
-        injection = _build(budget, project_id, found, as_if, when)
+        injection = _build(budget, project_id, matches, as_if, when)
         transaction.set_rollback(True)
     return injection
 
@@ -141,14 +141,14 @@ def explain(
 def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: datetime) -> dict[int, str]:
     """Say why these memories, none of them in the block, are not in `build` at `at` (aware UTC)."""
     rows = Memory.objects.filter(pk__in=ids, taxonomy=OPS.slug)
-    found = {memory.pk: _left_out(memory, project_id, budget, at).reason for memory in rows}
-    return {pk: found.get(pk, "deleted") for pk in ids}
+    by_id = {memory.pk: _left_out(memory, project_id, budget, at).reason for memory in rows}
+    return {pk: by_id.get(pk, "deleted") for pk in ids}
 
 
-def _build(budget: int, project_id: int | None, found: Found | None, as_if: AsIf, at: datetime) -> Injection:
+def _build(budget: int, project_id: int | None, matches: Found | None, as_if: AsIf, at: datetime) -> Injection:
     count = rows.count(project_id)
-    known = usable(project_id, ANY_AGENT).filter(taxonomy=OPS.slug)
-    windows = as_if.windows(windows_at(known, at), at)
+    candidates = usable(project_id, ANY_AGENT).filter(taxonomy=OPS.slug)
+    windows = as_if.windows(windows_at(candidates, at), at)
     shut = [one for one in windows if not one.is_open]
     eligible = count.eligible - len(shut)
     read: dict[int, Memory] = {}
@@ -163,17 +163,17 @@ def _build(budget: int, project_id: int | None, found: Found | None, as_if: AsIf
     no_room = [in_window[pk].memory for pk in list(in_window)[len(opened.lines) :]]
     share = 0 if no_room else int(budget * RELEVANT_SHARE)
     relevant_until = min(budget, opened.tokens + share)
-    first = choose(lines(memories_of(found or Found())), relevant_until, eligible=eligible, after=opened.lines).lines
+    first = choose(lines(memories_of(matches or Found())), relevant_until, eligible=eligible, after=opened.lines).lines
     brought = {line.memory_id for line in first}
     by_rank = (memory for memory in as_if.applied(rows.surest_first(project_id)) if memory.pk not in brought)
     reading = chain(no_room, by_rank)
     chosen = choose(lines(reading), budget, eligible=eligible, after=first)
-    otherwise = found.otherwise if found else ""
+    otherwise = matches.otherwise if matches else ""
 
     def reason(memory_id: int) -> str:
         if memory_id in in_window:
             return in_window[memory_id].reason
-        return found.reason(memory_id) if found and memory_id in brought else otherwise
+        return matches.reason(memory_id) if matches and memory_id in brought else otherwise
 
     included = [_entry(read[line.memory_id], reason(line.memory_id)) for line in chosen.lines]
     eligible = max(eligible, len(included))
@@ -209,17 +209,19 @@ def _build(budget: int, project_id: int | None, found: Found | None, as_if: AsIf
 
 def _others(project_id: int | None, count: rows.Counts, room: int) -> list[dict[str, Any]]:
     """Return up to `room` ineligible memories. Those of other projects are counted, not named."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     if count.held and room > 0:
         # The gate held their text, so the receipt does not copy it.
-        found += [_entry(m, _held(m)) | {"observation": ""} for m in rows.held(project_id, room)]
-    if count.unconfirmed and room > len(found):
-        found += [_entry(m, kept_back(m)) for m in rows.unconfirmed(project_id, room - len(found))]
-    if count.inactive and room > len(found):
-        found += [_entry(m, inactive(m.inactive_reason)) for m in rows.inactive(project_id, room - len(found))]
-    if count.below_threshold and room > len(found):
-        found += [_entry(m, below_threshold(m.confidence)) for m in rows.below_threshold(project_id, room - len(found))]
-    return found
+        entries += [_entry(m, _held(m)) | {"observation": ""} for m in rows.held(project_id, room)]
+    if count.unconfirmed and room > len(entries):
+        entries += [_entry(m, kept_back(m)) for m in rows.unconfirmed(project_id, room - len(entries))]
+    if count.inactive and room > len(entries):
+        entries += [_entry(m, inactive(m.inactive_reason)) for m in rows.inactive(project_id, room - len(entries))]
+    if count.below_threshold and room > len(entries):
+        entries += [
+            _entry(m, below_threshold(m.confidence)) for m in rows.below_threshold(project_id, room - len(entries))
+        ]
+    return entries
 
 
 def _entry(memory: Memory, reason: str) -> dict[str, Any]:

@@ -87,8 +87,8 @@ def select(project: Project | None, subject: Subject, *, at: datetime) -> Select
     of_all = _usable(OF_ALL, params)
     counts = {name: own[name] + of_all[name] for name in own} | _ineligible(params, sum(own.values()))
     for whose, tagged in ((OF_PROJECT, project.pk), (OF_ALL, tag_index.ALL_PROJECTS)):
-        found = [*_matching(whose, tagged, subject, params, most), *_best(whose, params, most)]
-        rows |= {row.pk: row for row in found}
+        top_rows = [*_matching(whose, tagged, subject, params, most), *_best(whose, params, most)]
+        rows |= {row.pk: row for row in top_rows}
     lasting = usable(project.pk, ANY_AGENT).filter(Q(expires_at=None) | Q(expires_at__gt=at), taxonomy=PROJECT.slug)
     windows = windows_at(lasting, at)
     shut = [one for one in windows if not one.is_open]

@@ -101,7 +101,7 @@ def choose(candidates: Iterable[Candidate], *, limit: int, budget: int) -> Chose
     """
     ordered = in_order(candidates)
     text = INTRO + "\n"
-    taken = 0
+    count = 0
     why = f"the limit of {limit:,} memories in a prompt is reached"
     for candidate in ordered[:limit]:
         longer = f"{text}\n{candidate.line}"
@@ -109,12 +109,12 @@ def choose(candidates: Iterable[Candidate], *, limit: int, budget: int) -> Chose
             why = f"the budget of {budget:,} tokens is full"
             break
         text = longer
-        taken += 1
-    left_out = tuple(ordered[taken:])
-    if not taken:
+        count += 1
+    left_out = tuple(ordered[count:])
+    if not count:
         return Chosen(left_out=left_out, why_left_out=why if left_out else "")
     return Chosen(
-        included=tuple(ordered[:taken]),
+        included=tuple(ordered[:count]),
         left_out=left_out,
         why_left_out=why if left_out else "",
         text=text,

@@ -57,7 +57,7 @@ def count(project_id: int | None) -> Counts:
             f"FROM memories WHERE {USABLE}",
             params,
         )
-        usable, seen, sure, unconfirmed = cursor.fetchone()
+        usable, visible_count, sure, unconfirmed = cursor.fetchone()
         # FILTER keeps SQLite from the index on taxonomy, which would read every row.
         cursor.execute(
             "SELECT count(*) FILTER (WHERE taxonomy = %(taxonomy)s) FROM memories WHERE verdict = 'hold'", params
@@ -65,7 +65,14 @@ def count(project_id: int | None) -> Counts:
         held = cursor.fetchone()[0]
         cursor.execute("SELECT count(*) FROM memories WHERE taxonomy = %(taxonomy)s", params)
         total = cursor.fetchone()[0]
-    return Counts(sure - unconfirmed, unconfirmed, seen - sure, usable - seen, max(0, total - usable - held), held)
+    return Counts(
+        sure - unconfirmed,
+        unconfirmed,
+        visible_count - sure,
+        usable - visible_count,
+        max(0, total - usable - held),
+        held,
+    )
 
 
 def surest_first(project_id: int | None) -> Iterator[Memory]:
@@ -76,18 +83,18 @@ def surest_first(project_id: int | None) -> Iterator[Memory]:
     params = parameters(project_id)
     size, after = FIRST_CHUNK, ""
     while True:
-        found = list(
+        chunk = list(
             Memory.objects.raw(
                 f"SELECT {COLUMNS} FROM memories WHERE {USABLE} AND {SURE} AND {visible(project_id)} "  # noqa: S608
                 f"AND surface = '' AND NOT {kept_back_sql()} {after} ORDER BY confidence DESC, id LIMIT {size}",
                 params,
             )
         )
-        yield from found
-        if len(found) < size:
+        yield from chunk
+        if len(chunk) < size:
             return
         after = "AND confidence <= %(confidence)s AND (confidence < %(confidence)s OR id > %(last)s)"
-        params |= {"confidence": found[-1].confidence, "last": found[-1].pk}
+        params |= {"confidence": chunk[-1].confidence, "last": chunk[-1].pk}
         size = min(2 * size, LARGEST_CHUNK)
 
 

@@ -98,8 +98,8 @@ def keep(connection: Any) -> None:
 
 def plain_among(project_id: int, words: Iterable[str]) -> list[str]:
     """Return those of `words` (casefolded) that are plain tags of the project: one look into the index a word."""
-    asked = sorted({word for word in words if word.isascii() and len(word) <= LONGEST})
-    if not asked:
+    tags = sorted({word for word in words if word.isascii() and len(word) <= LONGEST})
+    if not tags:
         return []
     values = (
         "unnest(CAST(%s AS text[])) AS word(value)" if connection.vendor == "postgresql" else "json_each(%s) AS word"
@@ -108,7 +108,7 @@ def plain_among(project_id: int, words: Iterable[str]) -> list[str]:
         cursor.execute(
             f"SELECT word.value FROM {values} WHERE EXISTS (SELECT 1 FROM project_tags t "  # noqa: S608
             f"WHERE t.project_id = %s AND t.kind = {PLAIN} AND t.tag = word.value) ORDER BY 1",
-            [asked if connection.vendor == "postgresql" else json.dumps(asked), project_id],
+            [tags if connection.vendor == "postgresql" else json.dumps(tags), project_id],
         )
         return [row[0] for row in cursor.fetchall()]
 

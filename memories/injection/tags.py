@@ -90,5 +90,5 @@ def _pattern(glob: str) -> re2._Regexp:
 
 
 def _translated(part: str) -> str:
-    known = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return known.get(part) or re2.escape(part)
+    patterns = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return patterns.get(part) or re2.escape(part)

@@ -28,14 +28,14 @@ def top_memories(project_id: int, *, most: int, without: Collection[int] = (), a
     The project's own come before the global ones; among each the taxonomies take turns, by confidence and age. Those
     with a window of time are left out: they are told while it is open.
     """
-    found: list[Memory] = []
+    rows: list[Memory] = []
     for whose in (OF_PROJECT, OF_ALL):
-        wanted = most - len(found)
+        wanted = most - len(rows)
         taxonomies = [_best(one, whose, project_id, set(without), wanted, at) for one in (KNOWLEDGE, PROJECT, OPS)]
-        found += [row for row in chain(*zip_longest(*taxonomies)) if row is not None][:wanted]
-        if len(found) == most:
+        rows += [row for row in chain(*zip_longest(*taxonomies)) if row is not None][:wanted]
+        if len(rows) == most:
             break
-    return found
+    return rows
 
 
 def _best(policy: Taxonomy, whose: str, project_id: int, without: set[int], most: int, at: datetime) -> list[Memory]:

@@ -63,8 +63,8 @@ def windows_at(rows: MemoryQuerySet, at: datetime) -> list[Windowed]:
     """
     # The few ids first: with all conditions in one query a planner takes an index of the taxonomy or the confidence.
     ids = list(with_window().values_list("pk", flat=True))
-    found = [windowed(memory, at) for memory in rows.filter(pk__in=ids).order_by() if _is_sure(memory)]
-    return sorted(found, key=lambda one: (-one.memory.confidence, one.memory.pk))
+    entries = [windowed(memory, at) for memory in rows.filter(pk__in=ids).order_by() if _is_sure(memory)]
+    return sorted(entries, key=lambda one: (-one.memory.confidence, one.memory.pk))
 
 
 def _is_sure(memory: Memory) -> bool:
@@ -95,8 +95,8 @@ def shut(at: datetime) -> frozenset[int]:
 def upcoming(rows: MemoryQuerySet, at: datetime, *, days: int = DAYS) -> list[Windowed]:
     """Return those of `rows` that are told within `days` from `at` on, the next first; one opening of each."""
     until = at + timedelta(days=days)
-    found = (one for one in windows_at(rows, at) if one.opening is not None and one.opening[0] <= until)
-    return sorted(found, key=_next_first)
+    entries = (one for one in windows_at(rows, at) if one.opening is not None and one.opening[0] <= until)
+    return sorted(entries, key=_next_first)
 
 
 def _next_first(one: Windowed) -> tuple[Opening, int]:

@@ -79,51 +79,51 @@ def judge_waiting(
     claims and changes. Call it outside of a transaction. Without a judge that is set up, only what it said is finished.
     `source` is what runs it, for its telemetry record.
     """
-    done, begun = Done(), time.monotonic()
-    _judge_waiting(done, at, most_calls, None if most_seconds is None else begun + most_seconds)
-    _report(done, source, int((time.monotonic() - begun) * 1000))
-    return done
+    outcome, begun = Done(), time.monotonic()
+    _judge_waiting(outcome, at, most_calls, None if most_seconds is None else begun + most_seconds)
+    _report(outcome, source, int((time.monotonic() - begun) * 1000))
+    return outcome
 
 
-def _judge_waiting(done: Done, at: datetime | None, most_calls: int | None, until: float | None) -> None:
+def _judge_waiting(outcome: Done, at: datetime | None, most_calls: int | None, until: float | None) -> None:
     for pk in (
         Disagreement.objects.unjudged()
         .filter(judged__relation__isnull=False)
         .order_by("pk")
         .values_list("pk", flat=True)
     ):
-        _carry_out(pk, at or timezone.now(), done)
+        _carry_out(pk, at or timezone.now(), outcome)
     if off := chosen("judge").off:
-        done.why = off
+        outcome.why = off
         return
-    while most_calls is None or done.calls < most_calls:
+    while most_calls is None or outcome.calls < most_calls:
         if until is not None and time.monotonic() >= until:
             break
-        batch = _claim(at or timezone.now(), done)
-        if batch is None or not _judge(batch, at, done):
+        batch = _claim(at or timezone.now(), outcome)
+        if batch is None or not _judge(batch, at, outcome):
             break
 
 
-def _report(done: Done, source: str, took_ms: int) -> None:
+def _report(outcome: Done, source: str, took_ms: int) -> None:
     """Record a run that asked or carried out something. One without a model that answers is in the model calls."""
-    if not (done.calls or done.actions):
+    if not (outcome.calls or outcome.actions):
         return
-    actions: dict[str, Any] = {str(action): number for action, number in done.actions.items()}
+    actions: dict[str, Any] = {str(action): number for action, number in outcome.actions.items()}
     record(
         "memory.judge.completed",
         component="judging",
         source=source,
         duration_ms=took_ms,
         **actions,
-        unread=done.unread,
-        calls=done.calls,
-        tokens_in=done.tokens_in,
-        tokens_out=done.tokens_out,
-        usd=round(done.cost_usd, 6),
+        unread=outcome.unread,
+        calls=outcome.calls,
+        tokens_in=outcome.tokens_in,
+        tokens_out=outcome.tokens_out,
+        usd=round(outcome.cost_usd, 6),
     )
 
 
-def _claim(at: datetime, done: Done) -> Batch | None:
+def _claim(at: datetime, outcome: Done) -> Batch | None:
     """Take the oldest free pairs for one call; None when there are none. What must not be asked goes to a person."""
     free = Q(judging_until=None) | Q(judging_until__lt=at)
     waiting = (
@@ -133,14 +133,14 @@ def _claim(at: datetime, done: Done) -> Batch | None:
         .order_by("pk")
     )
     while rows := list(waiting[:LOOKED_AT]):
-        asked = [row for row in rows if not _left(row, at, done)]
-        alike = [row for row in asked if _group(row) == _group(asked[0])]
+        candidates = [row for row in rows if not _left(row, at, outcome)]
+        alike = [row for row in candidates if _group(row) == _group(candidates[0])]
         size = SIZES[_group(alike[0])[0]] if alike else 0
         until = at + CLAIM
         # Conditions on its own columns alone: PostgreSQL checks these again when another worker was first.
-        taken = [row for row in alike[:size] if _still(row).filter(free).update(judging_until=until)]
-        if taken:
-            return Batch(tuple(taken), until)
+        claims = [row for row in alike[:size] if _still(row).filter(free).update(judging_until=until)]
+        if claims:
+            return Batch(tuple(claims), until)
     return None
 
 
@@ -150,7 +150,7 @@ def _group(row: Disagreement) -> tuple[int, bool]:
     return min(row.judge_tries, len(SIZES) - 1), outside
 
 
-def _left(row: Disagreement, at: datetime, done: Done) -> bool:
+def _left(row: Disagreement, at: datetime, outcome: Done) -> bool:
     """Leave a pair to a person, unasked, when the gate would not let one of its texts pass."""
     for memory in (row.older, row.newer):
         if memory is None or memory.source == Source.HUMAN or memory.trust == Trust.OPERATOR:
@@ -158,7 +158,7 @@ def _left(row: Disagreement, at: datetime, done: Done) -> bool:
         text = memory.observation
         if memory.verdict == Verdict.HOLD or gate(text, fold(text)).verdict == Verdict.HOLD:
             why = f"it was not asked, because the gate holds the text of memory {memory.pk}"
-            done.actions[Action.PERSON] += _still(row).update(judged={"why": why}, judged_at=at)
+            outcome.actions[Action.PERSON] += _still(row).update(judged={"why": why}, judged_at=at)
             return True
     return False
 
@@ -167,26 +167,26 @@ def _still(row: Disagreement) -> DisagreementQuerySet:
     return Disagreement.objects.filter(pk=row.pk, state=DisagreementState.OPEN, judged_at=None)
 
 
-def _judge(batch: Batch, at: datetime | None, done: Done) -> bool:
+def _judge(batch: Batch, at: datetime | None, outcome: Done) -> bool:
     """Ask about a batch and carry out the verdicts; return whether to go on with the next one."""
     pairs = [_pair(row) for row in batch.rows]
     answer = ask("judge", INSTRUCTIONS, message(pairs), Verdicts)
     if isinstance(answer, Unavailable):
-        done.why, done.until = answer.why, answer.until
+        outcome.why, outcome.until = answer.why, answer.until
         if answer.reason != Reason.UNREADABLE:
             for row in batch.rows:
                 _still(row).filter(judging_until=batch.until).update(judging_until=None)
             return False
-        found: list[Found | None] = [None] * len(pairs)
-        done.why = ""
+        verdicts: list[Found | None] = [None] * len(pairs)
+        outcome.why = ""
     else:
-        found = read(answer.value, len(pairs))
-        done.count(answer)
-    done.calls += 1
-    _store(batch, pairs, found, answer, at or timezone.now(), done)
-    for row, verdict in zip(batch.rows, found, strict=True):
+        verdicts = read(answer.value, len(pairs))
+        outcome.count(answer)
+    outcome.calls += 1
+    _store(batch, pairs, verdicts, answer, at or timezone.now(), outcome)
+    for row, verdict in zip(batch.rows, verdicts, strict=True):
         if verdict is not None:
-            _carry_out(row.pk, at or timezone.now(), done)
+            _carry_out(row.pk, at or timezone.now(), outcome)
     return True
 
 
@@ -199,26 +199,26 @@ def _pair(row: Disagreement) -> Pair:
 def _store(
     batch: Batch,
     pairs: Sequence[Pair],
-    found: Sequence[Found | None],
+    verdicts: Sequence[Found | None],
     answer: Answer[Verdicts] | Unavailable,
     at: datetime,
-    done: Done,
+    outcome: Done,
 ) -> None:
     """Store the verdicts of a call, in one transaction, before anything follows from them."""
     model = chosen("judge").model
     call = answer.call_id if isinstance(answer, Answer) else None
     with transaction.atomic():
-        for row, pair, verdict in zip(batch.rows, pairs, found, strict=True):
+        for row, pair, verdict in zip(batch.rows, pairs, verdicts, strict=True):
             mine = _still(row).filter(judging_until=batch.until)
-            said: dict[str, Any] = {"model": model, "call": call}
+            judgement: dict[str, Any] = {"model": model, "call": call}
             if verdict is not None:
-                said |= {"relation": verdict.relation, "reason": verdict.reason, "texts": _hash(pair)}
-                mine.update(judged=said)
+                judgement |= {"relation": verdict.relation, "reason": verdict.reason, "texts": _hash(pair)}
+                mine.update(judged=judgement)
                 continue
-            done.unread += mine.update(judging_until=None, judge_tries=F("judge_tries") + 1)
+            outcome.unread += mine.update(judging_until=None, judge_tries=F("judge_tries") + 1)
             why = f"it gave no usable answer about this pair {len(SIZES)} times"
             given_up = _still(row).filter(judge_tries__gte=len(SIZES))
-            done.actions[Action.PERSON] += given_up.update(judged={**said, "why": why}, judged_at=at)
+            outcome.actions[Action.PERSON] += given_up.update(judged={**judgement, "why": why}, judged_at=at)
 
 
 def _hash(pair: Pair) -> str:
@@ -226,7 +226,7 @@ def _hash(pair: Pair) -> str:
     return hashlib.sha256(f"{pair.known}\n\n{pair.new}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _carry_out(pk: int, at: datetime, done: Done) -> None:
+def _carry_out(pk: int, at: datetime, outcome: Done) -> None:
     """Do what follows from a stored verdict, and mark its pair as judged, in one transaction; nothing the second time.
 
     A pair whose text was changed since it was asked about waits again.
@@ -245,9 +245,9 @@ def _carry_out(pk: int, at: datetime, done: Done) -> None:
             _do(decision.action, row, older, newer, at)
         except MemoriesError as error:
             decision = Decision(Action.PERSON, str(error))
-        said = {**row.judged, "action": decision.action, "why": decision.why}
-        Disagreement.objects.filter(pk=pk).update(judged=said, judged_at=at, judging_until=None)
-    done.actions[decision.action] += 1
+        judgement = {**row.judged, "action": decision.action, "why": decision.why}
+        Disagreement.objects.filter(pk=pk).update(judged=judgement, judged_at=at, judging_until=None)
+    outcome.actions[decision.action] += 1
 
 
 def _do(action: Action, row: Disagreement, older: Memory, newer: Memory, at: datetime) -> None:

@@ -77,16 +77,16 @@ def read(answer: Verdicts, count: int) -> list[Found | None]:
 
     None: nothing, no known relation, or two different ones. Verdicts about other pairs are ignored.
     """
-    found: list[Found | None] = [None] * count
+    verdicts: list[Found | None] = [None] * count
     spoiled = set()
     for verdict in answer.verdicts:
         place, relation = verdict.pair - 1, verdict.relation.strip().lower()
         if not 0 <= place < count:
             continue
-        earlier = found[place]
+        earlier = verdicts[place]
         if relation not in list(Kind) or (earlier is not None and earlier.relation != relation):
             spoiled.add(place)
             continue
         reason = fold(verdict.reason or "")[:LONGEST_REASON]
-        found[place] = earlier or Found(Kind(relation), reason or "no reason given")
-    return [None if place in spoiled else one for place, one in enumerate(found)]
+        verdicts[place] = earlier or Found(Kind(relation), reason or "no reason given")
+    return [None if place in spoiled else one for place, one in enumerate(verdicts)]

@@ -79,12 +79,12 @@ class BulkAction:
         if self.adds_up:
             params["drawn"] = drawn
         with writing():
-            changed, unchanged, done = self.verb(queryset, why, **params)
+            changed, unchanged, message = self.verb(queryset, why, **params)
             rest = f"; {_memories(unchanged)} had nothing to change" if unchanged else ""
             last = None
             if changed and self.kind != Change.DELETED:  # the latest change is ours: we hold the write lock
                 last = MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first()
-            return BulkResult(changed, unchanged, f"{done}{rest}.", last)
+            return BulkResult(changed, unchanged, f"{message}{rest}.", last)
 
 
 def _memories(count: int) -> str:
@@ -95,7 +95,7 @@ def _changing(
     name: str,
     label: str,
     kind: Change,
-    done: str,
+    outcome: str,
     columns: Callable[..., dict[str, Any]],
     *,
     params: tuple[Param, ...] = (),
@@ -103,9 +103,9 @@ def _changing(
     """Make an action that gives every memory the columns `columns(row, at, **params)`, as a verb does."""
 
     def verb(queryset: QuerySet[Memory], why: Why, **values: Any) -> tuple[int, int, str]:
-        given = {param.name: _checked(param, values.get(param.name)) for param in params}
-        changed, unchanged = change_all(queryset, kind, why, lambda row: columns(row, why.at, **given))
-        return changed, unchanged, f"{_memories(changed)} {done.format(**given)}"
+        arguments = {param.name: _checked(param, values.get(param.name)) for param in params}
+        changed, unchanged = change_all(queryset, kind, why, lambda row: columns(row, why.at, **arguments))
+        return changed, unchanged, f"{_memories(changed)} {outcome.format(**arguments)}"
 
     return BulkAction(name, label, kind, verb, params=params)
 
@@ -233,10 +233,10 @@ def _reassign(
     """Give `queryset` a service (`general`: none), a category of each one's taxonomy, or both; None stays."""
     if not service and not category:
         raise InvalidMemory("Neither a service nor a category is given.", "Give one of them, or both.")
-    given: dict[str, Any] = {"service": fields.checked_service(service)} if service else {}
+    values: dict[str, Any] = {"service": fields.checked_service(service)} if service else {}
 
     def columns(row: Memory) -> dict[str, Any]:
-        new = dict(given)
+        new = dict(values)
         if category:
             new["category"] = fields.checked_category(category, verbs.policy(row))
         if all(getattr(row, name) == value for name, value in new.items()):

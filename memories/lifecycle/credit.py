@@ -105,7 +105,7 @@ def adjust(
 
     `outcomes` are by memory id. A score that a person set stays unless `also_set`. With `dry_run` nothing is written.
     """
-    when, found = to_utc(at), []
+    when, adjustments = to_utc(at), []
     ids = sorted(outcomes)
     for start in range(0, len(ids), BATCH):
         if start and not connection.in_atomic_block:
@@ -117,13 +117,13 @@ def adjust(
             changes = []
             for row in rows:
                 one, after = outcomes[row.pk], learned(outcomes[row.pk], base)
-                kept = row.pk in by_people
-                found.append(Adjustment(row.pk, one, row.relevance_score, after, kept))
+                is_kept = row.pk in by_people
+                adjustments.append(Adjustment(row.pk, one, row.relevance_score, after, is_kept))
                 why = Why(ACTOR, when, REASON, {"helped_of": f"{one.helped} of {one.decided}", "base_rate": base})
-                changes.append((row, Change.EDITED.value, {} if kept else {"relevance_score": after}, why))
+                changes.append((row, Change.EDITED.value, {} if is_kept else {"relevance_score": after}, why))
             if not dry_run:
                 write_all(changes)
-    return found
+    return adjustments
 
 
 def _set_by_people(rows: Sequence[Memory]) -> set[int]:

@@ -67,12 +67,12 @@ def supersede(
     why = Why(by, to_utc(at), reason or f"Superseded by memory {pk}.", {**(evidence or {}), "by": pk}, session_id)
     with writing():
         row, other = locked(older), locked(newer)
-        seen = {row.pk}
+        chain = {row.pk}
         follower: Memory | None = other
         while follower is not None:
-            if follower.pk in seen:
+            if follower.pk in chain:
                 raise InvalidMemory(f"Memory {other.pk} was itself superseded by memory {row.pk}.")
-            seen.add(follower.pk)
+            chain.add(follower.pk)
             follower = follower.superseded_by
         new = {"active": False, "inactive_reason": Inactive.SUPERSEDED, "superseded_by_id": other.pk}
         return apply(row, Change.SUPERSEDED, new, why, caller=older)
@@ -119,8 +119,8 @@ def answer(
         latest = MemoryChange.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
         (_ANSWERS if confirms else _ANSWERS | _UNCONFIRMED)[Answer(said)](older, newer, why, observation)
         row.state, row.answer, row.by, row.at = DisagreementState.ANSWERED, said, by[:150], when
-        made = MemoryChange.objects.filter(pk__gt=latest, memory__in=(older.pk, newer.pk)).order_by("pk")
-        row.changes = list(made.values_list("pk", flat=True))
+        changes = MemoryChange.objects.filter(pk__gt=latest, memory__in=(older.pk, newer.pk)).order_by("pk")
+        row.changes = list(changes.values_list("pk", flat=True))
         row.save(update_fields=["state", "answer", "by", "at", "changes"])
         return row
 
@@ -186,10 +186,10 @@ def _supersedes_alone(older: Memory, newer: Memory, why: Why, observation: str |
 
 def _both_as_before(older: Memory, newer: Memory, why: Why, observation: str | None) -> None:
     """Give the older memory back what the newer one took, and nothing more: it is not confirmed."""
-    taken = _contradiction(older, newer)
-    if taken is None or "confidence" not in taken.after:
+    change = _contradiction(older, newer)
+    if change is None or "confidence" not in change.after:
         return
-    more = float(taken.before["confidence"]) - float(taken.after["confidence"])
+    more = float(change.before["confidence"]) - float(change.after["confidence"])
     new: dict[str, Any] = {"confidence": round(min(1.0, older.confidence + more), 6)}
     if older.inactive_reason == Inactive.CONTRADICTED and rules.is_active(new["confidence"], policy(older)):
         new |= {"active": True, "inactive_reason": ""}
@@ -227,8 +227,8 @@ _UNCONFIRMED = {Answer.SUPERSEDES: _supersedes_alone, Answer.BOTH: _both_as_befo
 
 def _before(older: Memory, newer: Memory) -> float | None:
     """Return the confidence of `older` before `newer` contradicted it; None when it is unknown."""
-    taken = _contradiction(older, newer)
-    return None if taken is None else float(taken.before["confidence"])
+    change = _contradiction(older, newer)
+    return None if change is None else float(change.before["confidence"])
 
 
 def _contradiction(older: Memory, newer: Memory) -> MemoryChange | None:

@@ -150,15 +150,15 @@ def label(target: Memory | GateDecision, label: Label, *, by: str, at: datetime)
 
 def label_changes(changes: Iterable[MemoryChange]) -> None:
     """Label the decisions on memories by the changes that a person made of them, in the transaction of the changes."""
-    found: dict[tuple[Label, str, datetime], list[int]] = {}
+    groups: dict[tuple[Label, str, datetime], list[int]] = {}
     for change in changes:
         opinion = OPINIONS.get(Change(change.kind))
         if opinion is None or change.memory_id is None or change.session_id is not None or not is_person(change.actor):
             continue
         if opinion == Label.EDITED and "observation" not in change.after:
             continue
-        found.setdefault((opinion, change.actor, change.at), []).append(change.memory_id)
-    for (opinion, by, at), ids in found.items():
+        groups.setdefault((opinion, change.actor, change.at), []).append(change.memory_id)
+    for (opinion, by, at), ids in groups.items():
         for start in range(0, len(ids), BATCH):
             _label(GateDecision.objects.filter(memory__in=ids[start : start + BATCH]), opinion, by, at)
 
@@ -222,10 +222,10 @@ THRESHOLD_NAMES = tuple(asdict(DEFAULTS))
 
 def current_thresholds() -> Thresholds:
     """Read the thresholds in force. One query: the gate's callers read them once for a transcript's part."""
-    found = asdict(DEFAULTS)
+    values = asdict(DEFAULTS)
     for row in threshold_history().filter(name__in=THRESHOLD_NAMES).order_by("at", "pk"):
-        found[row.name] = row.value
-    return Thresholds(**found)
+        values[row.name] = row.value
+    return Thresholds(**values)
 
 
 def threshold_history() -> QuerySet[GateThreshold]:

@@ -103,8 +103,8 @@ def merge(
         } | after_edit(into, text, provenance, why.at, also=sorted(provisional), lineage=trusts)
         merged = {"active": False, "inactive_reason": Inactive.MERGED, "superseded_by_id": into.pk}
         change_all(others, Change.MERGED, why._replace(evidence={**more, "into": into.pk}), lambda row: merged)
-        told = {**more, "merged": named, "count": count}
-        return apply(into, Change.MERGED, new, why._replace(evidence=told), caller=target)
+        details = {**more, "merged": named, "count": count}
+        return apply(into, Change.MERGED, new, why._replace(evidence=details), caller=target)
 
 
 def delete(

@@ -22,12 +22,12 @@ SETTINGS = (
 
 def find_project(slug: str) -> Project:
     """Return the project of this slug. Raises ProjectNotFound."""
-    found = Project.objects.filter(slug=slug).first()
-    if found is None:
-        known = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
-        fix = f"Known projects: {known}. Add one with: manage.py project add {slug}"
+    project = Project.objects.filter(slug=slug).first()
+    if project is None:
+        slugs = ", ".join(Project.objects.values_list("slug", flat=True)[:20]) or "none yet"
+        fix = f"Known projects: {slugs}. Add one with: manage.py project add {slug}"
         raise ProjectNotFound(f"There is no project {slug!r}.", fix)
-    return found
+    return project
 
 
 def add_project(slug: str, **settings: Any) -> Project:

@@ -67,8 +67,8 @@ def planned(at: datetime) -> Iterator[tuple[Memory, Change, dict[str, Any], str]
     ids = _due_ids(at)
     for start in range(0, len(ids), BATCH):
         for row in Memory.objects.filter(pk__in=ids[start : start + BATCH]).order_by("pk"):
-            if (found := _change(row, at)) is not None:
-                yield row, *found
+            if (effect := _change(row, at)) is not None:
+                yield row, *effect
 
 
 def _due_ids(at: datetime) -> list[int]:
@@ -102,10 +102,10 @@ def _sweep(ids: list[int], at: datetime, only: Change | None, evidence: dict[str
     with writing():
         changes = []
         for row in Memory.objects.select_for_update(of=("self",)).filter(pk__in=ids).order_by("pk"):
-            found = _change(row, at)
-            if found is None or only not in (None, found[0]):
+            effect = _change(row, at)
+            if effect is None or only not in (None, effect[0]):
                 continue
-            kind, new, reason = found
+            kind, new, reason = effect
             total += Swept(expired=1) if kind == Change.EXPIRED else Swept(decayed=1, deactivated="active" in new)
             changes.append((row, kind, new, Why(ACTOR, at, reason, evidence)))
         write_all(changes)

@@ -298,8 +298,8 @@ def promote(memory: Memory | int, *, by: str, at: datetime | None = None, reason
             )
         if row.project is None:
             return None
-        if (known := said_to_all(row)) is not None:
-            raise InvalidMemory(f"Memory {known} tells all projects this already.", "Deactivate or merge one of them.")
+        if (twin := said_to_all(row)) is not None:
+            raise InvalidMemory(f"Memory {twin} tells all projects this already.", "Deactivate or merge one of them.")
         why = why._replace(reason=reason or promoted_from(row), evidence={"promoted_from": row.project.slug})
         return apply(row, Change.EDITED, promoted(row), why, caller=memory)
 
@@ -344,8 +344,8 @@ def approved(row: Memory, at: datetime, user: int | None, lifetimes: Lifetimes |
     Where its taxonomy says so, its confidence rises; its life begins anew where it has a lifetime.
     """
     raised = max(row.confidence, policy(row).approved_confidence or 0.0)
-    known = row.verdict == Verdict.ALLOW and row.approved_at is not None and row.confirmed_at is not None
-    if known and raised == row.confidence:
+    is_approved = row.verdict == Verdict.ALLOW and row.approved_at is not None and row.confirmed_at is not None
+    if is_approved and raised == row.confidence:
         return {}
     new = {"verdict": Verdict.ALLOW, "approved_at": at, "approved_by_id": user, "confirmed_at": row.confirmed_at or at}
     new |= {"confidence": raised, **_new_end(row, at, lifetimes)}

@@ -73,11 +73,11 @@ def spent(at: datetime, roles: Iterable[str] = ROLES) -> dict[str, Spent]:
             failures=Count("pk", filter=~Q(outcome__in=(CallOutcome.ANSWERED, CallOutcome.ASKED))),
         )
     )
-    found = {row["role"]: (row["usd"], row["calls"], row["failures"]) for row in rows}
+    by_role = {row["role"]: (row["usd"], row["calls"], row["failures"]) for row in rows}
     budgets, most = settings.CLAUDEOPS_MODEL_DAILY_USD, settings.CLAUDEOPS_MODEL_DAILY_CALLS
     spent_by = {}
     for name in names:
-        usd, calls, failures = found.get(name, (None, 0, 0))
+        usd, calls, failures = by_role.get(name, (None, 0, 0))
         budget = budgets.get(name, budgets[""])
         spent_by[name] = Spent(float(usd or 0), calls, failures, budget, most)
     return spent_by
@@ -105,8 +105,8 @@ def resting(chosen: Chosen, at: datetime) -> Resting | None:
     last = list(ended.values_list("outcome", "asked_at", "duration_ms", "error")[:FAILURES])
     if len(last) < FAILURES or any(row[0] not in (CallOutcome.FAILED, CallOutcome.LATE) for row in last):
         return None
-    _, asked, duration, error = last[0]
-    until = asked + timedelta(milliseconds=duration or 0) + PAUSE
+    _, start, duration, error = last[0]
+    until = start + timedelta(milliseconds=duration or 0) + PAUSE
     return Resting(until, error) if at < until else None
 
 
@@ -210,7 +210,7 @@ def ask(
     instructions, text = mask(instructions), mask(text)
     prompt_hash = hash_of(instructions, text)
     ends = time.monotonic() + (by.role.seconds if seconds is None else seconds)
-    found: Answer[T] | Unavailable | None = None
+    answer: Answer[T] | Unavailable | None = None
     for attempt in range(by.role.attempts):
         if attempt:
             pause = FIRST_PAUSE * FACTOR ** (attempt - 1)
@@ -220,7 +220,7 @@ def ask(
         now = at or timezone.now()
         allowed = _allowed(by, now)
         if isinstance(allowed, Unavailable):
-            return found or allowed
+            return answer or allowed
         request = Request(
             role=role,
             model=by.model,
@@ -232,11 +232,11 @@ def ask(
             schema=shapes.schema_of(shape),
             most_usd=allowed.usd_left,
         )
-        found, again = _attempt(by, request, shape, now)
+        answer, again = _attempt(by, request, shape, now)
         if not again:
             break
-    assert found is not None  # noqa: S101  # a role has at least one attempt
-    return found
+    assert answer is not None  # noqa: S101  # a role has at least one attempt
+    return answer
 
 
 def hash_of(instructions: str, text: str) -> str:
@@ -283,7 +283,7 @@ def _attempt(by: Chosen, request: Request, shape: type[T], at: datetime) -> tupl
     except BaseException as error:
         _ended(call, started, CallOutcome.FAILED, reply, type(error).__name__)
         raise
-    taken = _ended(call, started, CallOutcome.ANSWERED, reply)
+    duration_ms = _ended(call, started, CallOutcome.ANSWERED, reply)
     return Answer(
         value=value,
         raw=reply.text,
@@ -292,7 +292,7 @@ def _attempt(by: Chosen, request: Request, shape: type[T], at: datetime) -> tupl
         tokens_in=reply.tokens_in,
         tokens_out=reply.tokens_out,
         cost_usd=reply.cost_usd,
-        duration_ms=taken,
+        duration_ms=duration_ms,
         prompt_hash=request.prompt_hash,
         call_id=call.pk,
     ), False
@@ -300,8 +300,8 @@ def _attempt(by: Chosen, request: Request, shape: type[T], at: datetime) -> tupl
 
 def _ended(call: ModelCall, started: float, outcome: CallOutcome, reply: Reply | None, error: str = "") -> int:
     """Complete the row of a call; return its milliseconds."""
-    taken = int((time.monotonic() - started) * 1000)
-    figures: dict[str, Any] = {"duration_ms": taken, "outcome": outcome, "error": error}
+    duration_ms = int((time.monotonic() - started) * 1000)
+    figures: dict[str, Any] = {"duration_ms": duration_ms, "outcome": outcome, "error": error}
     if reply is not None:
         figures |= {"model_used": reply.model, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out}
         figures["cost_usd"] = None if reply.cost_usd is None else round(Decimal(reply.cost_usd), 6)
@@ -311,7 +311,7 @@ def _ended(call: ModelCall, started: float, outcome: CallOutcome, reply: Reply |
         append(call)
     else:
         ModelCall.objects.filter(pk=call.pk).update(**figures)
-    return taken
+    return duration_ms
 
 
 def prune(at: datetime | None = None) -> int:

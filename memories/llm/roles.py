@@ -65,11 +65,11 @@ class Chosen:
 
 def chosen(role: str) -> Chosen:
     """Return which model the settings name for `role`. Raises KeyError for an unknown role."""
-    found = ROLES[role]
-    value: str = getattr(settings, found.model)
+    definition = ROLES[role]
+    value: str = getattr(settings, definition.model)
     prefix, colon, rest = value.partition(":")
     name, model = (prefix, rest.strip()) if colon and prefix in BACKENDS else (CLAUDE, value)
-    return Chosen(found, name, model, _backend(name))
+    return Chosen(definition, name, model, _backend(name))
 
 
 def _backend(name: str) -> Backend:

@@ -49,9 +49,9 @@ def read(shape: type[T], text: str, structured: Any = None) -> T:
         if not text.strip():
             raise Unreadable("the answer is empty")
         return text.strip()  # type: ignore[return-value]
-    found = [structured] if structured is not None else _objects(text)
+    candidates = [structured] if structured is not None else _objects(text)
     problem = ""
-    for each in found:
+    for each in candidates:
         try:
             return shape.model_validate(each)
         except ValidationError as error:
@@ -67,24 +67,24 @@ def _objects(text: str) -> Iterator[Any]:
     """Yield the JSON objects of a text: all of it, its fenced blocks, then whatever begins with a brace."""
     for piece in (text, *(match[1] for match in FENCED.finditer(text))):
         try:
-            found = json.loads(piece)
+            value = json.loads(piece)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
-            yield found
+        if isinstance(value, dict):
+            yield value
     decoder, at = json.JSONDecoder(), text.find("{")
     for _ in range(MOST_STARTS):
         if at < 0:
             return
         try:
-            found, end = decoder.raw_decode(text, at)
-            yield found
+            value, end = decoder.raw_decode(text, at)
+            yield value
         except (ValueError, RecursionError):
             end = at + 1
         at = text.find("{", end)
 
 
 def _problems(error: ValidationError) -> str:
-    found = error.errors(include_input=False, include_url=False, include_context=False)
-    said = [f"{'.'.join(str(part) for part in each['loc']) or 'answer'}: {each['msg']}" for each in found]
-    return "; ".join(said[:MOST_PROBLEMS])
+    errors = error.errors(include_input=False, include_url=False, include_context=False)
+    problems = [f"{'.'.join(str(part) for part in each['loc']) or 'answer'}: {each['msg']}" for each in errors]
+    return "; ".join(problems[:MOST_PROBLEMS])

@@ -98,13 +98,13 @@ def states(
     names = list(roles)
     figures = spent(at, names) if names else {}
     waits = backlog() if waits is None else waits
-    found = []
+    rows = []
     for name in names:
         by = chosen(name)
         missing = "" if by.off else by.backend.trouble()
         rest = None if by.off or missing else resting(by, at)
-        found.append(State(by, missing, rest, figures[name], waits.get(name)))
-    return found
+        rows.append(State(by, missing, rest, figures[name], waits.get(name)))
+    return rows
 
 
 def backlog() -> dict[str, Waiting]:
@@ -114,18 +114,18 @@ def backlog() -> dict[str, Waiting]:
     """
     current = Stage.objects.filter(part=OuterRef("pk")).exclude(state=StageState.DONE).order_by("position")
     parts = TranscriptPart.objects.filter(state=PartState.WAITING).order_by("pk")
-    found: dict[str, Waiting] = {}
+    by_role: dict[str, Waiting] = {}
     for at, stage in parts.values_list("created_at", Subquery(current.values("name")[:1]))[:CAP]:
         if role := ROLE_OF_STAGE.get(stage):
-            first = found.get(role)
-            found[role] = Waiting(PART, first.count + 1 if first else 1, min(at, first.since) if first else at)
+            first = by_role.get(role)
+            by_role[role] = Waiting(PART, first.count + 1 if first else 1, min(at, first.since) if first else at)
     pairs = Disagreement.objects.unjudged().order_by("pk").values_list("created_at", flat=True)[:CAP]
     if not chosen("judge").off and (since := list(pairs)):  # without a judge a person decides
-        found["judge"] = Waiting(PAIR, len(since), min(since))
-    asked = Reflection.objects.filter(state=ReflectionState.ASKED).order_by("pk").values_list("created_at", flat=True)
-    if since := list(asked[:CAP]):
-        found["reflector"] = Waiting(REFLECTION, len(since), min(since))
-    return found
+        by_role["judge"] = Waiting(PAIR, len(since), min(since))
+    rows = Reflection.objects.filter(state=ReflectionState.ASKED).order_by("pk").values_list("created_at", flat=True)
+    if since := list(rows[:CAP]):
+        by_role["reflector"] = Waiting(REFLECTION, len(since), min(since))
+    return by_role
 
 
 def needed(at: datetime | None = None, waits: Iterable[str] | None = None) -> list[str]:
@@ -134,8 +134,8 @@ def needed(at: datetime | None = None, waits: Iterable[str] | None = None) -> li
     `waits` are the roles that work waits for; they are read when None.
     """
     since = (at or timezone.now()) - LATELY
-    asked = set(ModelCall.objects.filter(asked_at__gte=since).order_by().values_list("role", flat=True).distinct())
-    wanted = asked | set(backlog() if waits is None else waits)
+    recent = set(ModelCall.objects.filter(asked_at__gte=since).order_by().values_list("role", flat=True).distinct())
+    wanted = recent | set(backlog() if waits is None else waits)
     # The judge and the rewriter are off unless a person sets a model.
     return [name for name, role in ROLES.items() if name in wanted or (role.optional and not chosen(name).off)]
 

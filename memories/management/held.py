@@ -78,28 +78,28 @@ def held(
         count = chosen.count()
         text = f"{quantity(count, 'memory', 'memories')} would be {word}. Add --yes to do it."
         return Result({"changed": 0, "would_change": count}, text)
-    done = BULK_ACTIONS[name].run(chosen, by=by, reason=reason, provenance=Provenance.typed_by(by))
-    back = {f"manage.py memory held undo {done.change}": "take it back"} if done.change else {}
-    lines = [f"{quantity(done.changed, 'memory', 'memories')} {word}."]
+    result = BULK_ACTIONS[name].run(chosen, by=by, reason=reason, provenance=Provenance.typed_by(by))
+    back = {f"manage.py memory held undo {result.change}": "take it back"} if result.change else {}
+    lines = [f"{quantity(result.changed, 'memory', 'memories')} {word}."]
     lines += [f"To take it back: {command}" for command in back]
-    data = {"changed": done.changed, "would_change": 0, "undo": done.change}
+    data = {"changed": result.changed, "would_change": 0, "undo": result.change}
     return Result(data, "\n".join(lines), back | LOOK)
 
 
 def _list_held(rows: QuerySet[Memory], named: list[Memory], limit: int) -> Result:
     rows = _held(named) if named else rows
     count = rows.count()
-    found = held_memories(rows.order_by("-updated_at", "-pk"), limit)
-    text = "\n\n".join(map(_held_text, found)) or "Nothing is held."
+    memories = held_memories(rows.order_by("-updated_at", "-pk"), limit)
+    text = "\n\n".join(map(_held_text, memories)) or "Nothing is held."
     data = [
         as_data(one.memory)
         | {
             "source": _source_data(one.fact),
             "nearest": one.nearest and {"memory": as_data(one.nearest.memory), "similarity": one.nearest.words},
         }
-        for one in found
+        for one in memories
     ]
-    return Result({"count": count, "memories": data}, text + more(len(found), count, "\n\n"))
+    return Result({"count": count, "memories": data}, text + more(len(memories), count, "\n\n"))
 
 
 def _held_text(one: HeldMemory) -> str:
@@ -111,9 +111,9 @@ def _held_text(one: HeldMemory) -> str:
     if one.fact is not None:
         lines.append(f"    {_source_text(one.fact)}")
     if one.nearest is not None:
-        known = one.nearest.memory
-        difference = marked(word_diff(known.observation, memory.observation))
-        lines.append(f"    nearest: memory {known.pk} {one.nearest.words}: {difference}")
+        nearest = one.nearest.memory
+        difference = marked(word_diff(nearest.observation, memory.observation))
+        lines.append(f"    nearest: memory {nearest.pk} {one.nearest.words}: {difference}")
     return "\n".join(lines)
 
 
@@ -151,10 +151,10 @@ def _held(named: list[Memory]) -> QuerySet[Memory]:
     return Memory.objects.filter(pk__in=[one.pk for one in named])
 
 
-def _find_discard(given: str) -> GateDecision:
-    if not is_number(given):
-        raise Refusal("not_found", f"{given!r} is not the number of a discard.", "Run: manage.py memory discarded list")
-    return gate_decisions.find(int(given))
+def _find_discard(text: str) -> GateDecision:
+    if not is_number(text):
+        raise Refusal("not_found", f"{text!r} is not the number of a discard.", "Run: manage.py memory discarded list")
+    return gate_decisions.find(int(text))
 
 
 @verb
@@ -219,15 +219,15 @@ def discarded(
 
 def _list_discarded(rows: QuerySet[GateDecision], limit: int) -> Result:
     count = rows.count()
-    found = list(rows.select_related("project", "fact")[:limit])
-    text = "\n\n".join(map(_discarded_text, found)) or "Nothing was discarded in the last 14 days."
+    discards = list(rows.select_related("project", "fact")[:limit])
+    text = "\n\n".join(map(_discarded_text, discards)) or "Nothing was discarded in the last 14 days."
     data = [
         {"id": row.pk}
         | columns(row, "at", "text", "reasons", "words", "channel", "category")
         | {"project": row.project.slug if row.project else None, "session": row.session_id, "exposure": row.exposure}
-        for row in found
+        for row in discards
     ]
-    return Result({"count": count, "discards": data}, text + more(len(found), count, "\n\n"))
+    return Result({"count": count, "discards": data}, text + more(len(discards), count, "\n\n"))
 
 
 def _discarded_text(row: GateDecision) -> str:

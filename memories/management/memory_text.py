@@ -101,8 +101,8 @@ def change_line(change: MemoryChange) -> str:
         if name in change.before and name not in ("updated_at", "decayed_until", "inactive_reason"):
             moved.append(f"{name} {short(str(change.before[name]), 60)} → {short(str(after), 60)}")
     parts = [exact(change.at), change.label, "; ".join(moved)]
-    told = ": ".join(part for part in (change.actor, change.reason) if part)
-    return "  ".join([part for part in parts if part] + ([f"({told})"] if told else []))
+    origin = ": ".join(part for part in (change.actor, change.reason) if part)
+    return "  ".join([part for part in parts if part] + ([f"({origin})"] if origin else []))
 
 
 def short(text: str, most: int) -> str:
@@ -139,17 +139,17 @@ def recall(
     """Search what is known; --explain says why these."""
     # All projects are searched: whoever has a shell on this machine is the operator.
     question = Question(query, tags=tuple(tag), include=tuple(include), as_of=as_of, **vars(options))
-    found = ask(by_person(current_user()), question, "cli")
-    lines = [_line(place, hit) for place, hit in enumerate(found.hits, 1)] or ["No memory answers this."]
-    if found.trace.semantic != "on":
-        lines.append(f"Semantic search is {found.trace.semantic}.")
+    answer = ask(by_person(current_user()), question, "cli")
+    lines = [_line(place, hit) for place, hit in enumerate(answer.hits, 1)] or ["No memory answers this."]
+    if answer.trace.semantic != "on":
+        lines.append(f"Semantic search is {answer.trace.semantic}.")
     if explain:
-        lines = [*_explained(found)]
-    if found.narratives is not None:
-        lines += ["", "Narratives of observed sessions:" if found.narratives else "No narrative answers this."]
-        lines += [f"  {one.score:.3f}  {one.source}, {one.at:%Y-%m-%d}: {one.narrative}" for one in found.narratives]
-    actions = {f"manage.py memory show {hit.memory_id}": "see it with its history" for hit in found.hits[:1]}
-    return Result(as_data(found), "\n".join(lines), actions)
+        lines = [*_explained(answer)]
+    if answer.narratives is not None:
+        lines += ["", "Narratives of observed sessions:" if answer.narratives else "No narrative answers this."]
+        lines += [f"  {one.score:.3f}  {one.source}, {one.at:%Y-%m-%d}: {one.narrative}" for one in answer.narratives]
+    actions = {f"manage.py memory show {hit.memory_id}": "see it with its history" for hit in answer.hits[:1]}
+    return Result(as_data(answer), "\n".join(lines), actions)
 
 
 def _line(place: int, hit: Hit) -> str:

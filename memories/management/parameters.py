@@ -70,28 +70,28 @@ def filter_rows(
     if not bound.is_valid():
         name, errors = next(iter(bound.errors.items()))
         raise Refusal("usage", f"--{name} is {values.get(name)!r}: {errors[0]}", fix)
-    found: QuerySet[Any] = bound.qs
-    return found
+    matches: QuerySet[Any] = bound.qs
+    return matches
 
 
 def find_memory(given: str) -> Memory:
     """Raises MemoryNotFound."""
     key = {"pk": int(given)} if is_number(given) else {"uuid": _uuid(given)}
-    found = Memory.objects.select_related("project").filter(**key).first()
-    if found is None:
+    memory = Memory.objects.select_related("project").filter(**key).first()
+    if memory is None:
         raise MemoryNotFound(f"There is no memory {given}.", "List memories: manage.py memory list")
-    return found
+    return memory
 
 
 def is_number(given: str) -> bool:
     return given.isdecimal() and len(given) < 19
 
 
-def _uuid(given: str) -> UUID:
+def _uuid(text: str) -> UUID:
     try:
-        return UUID(given)
+        return UUID(text)
     except ValueError:
-        raise MemoryNotFound(f"{given!r} is neither a number nor a UUID of a memory.") from None
+        raise MemoryNotFound(f"{text!r} is neither a number nor a UUID of a memory.") from None
 
 
 def look(pk: int) -> dict[str, str]:

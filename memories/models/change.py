@@ -222,13 +222,13 @@ def to_utc(at: datetime | None) -> datetime:
 
 def states_before(changes: Iterable[MemoryChange], *, keep_lost_links: bool = False) -> dict[int, dict[str, Any]]:
     """Return by memory id the columns before `changes` (latest first); lost links are None unless `keep_lost_links`."""
-    found: dict[int, dict[str, Any]] = defaultdict(dict)
+    by_id: dict[int, dict[str, Any]] = defaultdict(dict)
     for change in changes:
         if change.memory_id is not None:
-            found[change.memory_id].update(change.before)
+            by_id[change.memory_id].update(change.before)
     states = {
         pk: {name: COLUMNS[name].to_python(value) for name, value in state.items() if name in COLUMNS}
-        for pk, state in found.items()
+        for pk, state in by_id.items()
     }
     if not keep_lost_links:
         drop_lost_links(states.values())

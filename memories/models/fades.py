@@ -65,8 +65,8 @@ class FadesAt(Func):
         cases = []
         for slug, limit, step, grace, every in self.decays:
             start = f"{greatest}({confirmed} + {grace}, COALESCE({epoch(sql['decayed_until'])}, 0))"
-            kept = f"CAST(ROUND({sql['confidence']} * 1000000) AS integer) - {limit}"
-            periods = f"CASE WHEN {kept} < 0 THEN 1 ELSE ({kept}) / {step} + 1 END"
+            margin = f"CAST(ROUND({sql['confidence']} * 1000000) AS integer) - {limit}"
+            periods = f"CASE WHEN {margin} < 0 THEN 1 ELSE ({margin}) / {step} + 1 END"
             when = f"{sql['taxonomy']} = '{slug}' AND {sql['verdict']} <> 'hold'"
             cases.append(f"WHEN {when} THEN {least}({own}, {start} + {every} * ({periods}))")
         first = f"WHEN NOT {sql['active']} THEN {NEVER} WHEN {sql['persistent']} THEN {own}"

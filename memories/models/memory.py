@@ -117,8 +117,8 @@ class TrustField(models.CharField):
     def pre_save(self, model_instance: models.Model, add: bool) -> Any:
         value = super().pre_save(model_instance, add)
         if not value:
-            given: Any = model_instance
-            value = trust_of(given.source, given.exposure, given.exposed_to).value
+            instance: Any = model_instance
+            value = trust_of(instance.source, instance.exposure, instance.exposed_to).value
             setattr(model_instance, self.attname, value)
         return value
 

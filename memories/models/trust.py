@@ -30,8 +30,8 @@ _KEPT_BACK_SQL = {
 
 
 def mode() -> str:
-    found: str = settings.CLAUDEOPS_TRUST
-    return found
+    value: str = settings.CLAUDEOPS_TRUST
+    return value
 
 
 def kept_back_condition() -> Q:

@@ -266,27 +266,27 @@ class _Reading:
             if all_are_facts and NO_FACTS.match(line):
                 continue
             indent = len(raw) - len(raw.lstrip())
-            found = _as_fact(line, indent)
-            marked = bool(found.given) if all_are_facts else _is_marked(line, found)
+            fact = _as_fact(line, indent)
+            marked = bool(fact.given) if all_are_facts else _is_marked(line, fact)
             if last is not None and not marked and (not last.text or indent > last.indent):
-                last.text = f"{last.text} {found.text}".strip()
+                last.text = f"{last.text} {fact.text}".strip()
             elif marked or all_are_facts:
-                last = found
-                yield line, found
+                last = fact
+                yield line, fact
             else:
                 yield line, None
 
     def fact_element(self, segment: _Segment, text: str, attributes: str) -> None:
         """Read `<fact gate="allow" …>text</fact>`, or `<fact><gate>allow</gate>…<text>text</text></fact>`."""
         children = {name.lower(): value.strip() for name, value in CHILD.findall(text)}
-        said = next((children[name] for name in TEXTS if name in children), CHILD.sub(" ", text))
-        found = _as_fact(" ".join(said.split())[:LONGEST_LINE], 0)
-        found.given = _string_pairs(children) | _pairs(attributes) | found.given
-        self.add(segment, found)
+        content = next((children[name] for name in TEXTS if name in children), CHILD.sub(" ", text))
+        fact = _as_fact(" ".join(content.split())[:LONGEST_LINE], 0)
+        fact.given = _string_pairs(children) | _pairs(attributes) | fact.given
+        self.add(segment, fact)
 
     def json_values(self, text: str) -> bool:
         """Read the JSON values with segments or facts; return whether there was one."""
-        decoder, failures, end, found = json.JSONDecoder(), 0, 0, False
+        decoder, failures, end, has_values = json.JSONDecoder(), 0, 0, False
         is_broken, whole = False, list[Mapping[str, Any]]()
         for start in re.finditer(r"[{\[]", text):
             if start.start() < end:
@@ -301,36 +301,36 @@ class _Reading:
                 is_broken = is_broken or bool(JSON_START.match(text, start.start()))
                 continue
             if segments is not None:
-                found = True
+                has_values = True
                 for each in segments[: MOST_SEGMENTS + 1]:
                     self._json_segment(each)
             elif isinstance(value, Mapping) and any(value.get(name) for name in TEXTS):
                 whole.append(value)
         if is_broken and whole:
             self._json_segment({"facts": whole})
-            found = True
+            has_values = True
         begins = bool(JSON_START.match(text.lstrip("`jsonJSON \n")))
-        if is_broken and (found or begins):
+        if is_broken and (has_values or begins):
             self.cannot("its JSON is cut off or broken; what is whole in it was read")
-        elif begins and not found and not _says_nothing(text):
+        elif begins and not has_values and not _says_nothing(text):
             self.cannot(f"its JSON holds no facts; it begins: {_cut(fold(text))}")
-        return found or begins
+        return has_values or begins
 
     def _json_segment(self, value: Mapping[str, Any]) -> None:
-        made = self.segment()
-        made.narrative = [_string(value.get("narrative") or value.get("summary"))]
+        segment = self.segment()
+        segment.narrative = [_string(value.get("narrative") or value.get("summary"))]
         named = ((name, _numbers(value.get(name))) for name in ("turns", "first_turn", "last_turn"))
-        made.attributes = " ".join(f"{name}={numbers}" for name, numbers in named if numbers)
+        segment.attributes = " ".join(f"{name}={numbers}" for name, numbers in named if numbers)
         facts = value.get("facts") or []
         if not isinstance(facts, list):
             self.cannot(f"segment {len(self.segments)}: its facts are no list")
         for each in facts if isinstance(facts, list) else []:
             if isinstance(each, Mapping):
-                given = _string_pairs(each)
+                attributes = _string_pairs(each)
                 text = next((_string(each[name]) for name in TEXTS if each.get(name)), "")
-                self.add(made, _Fact(text[:LONGEST_LINE], given))
+                self.add(segment, _Fact(text[:LONGEST_LINE], attributes))
             elif isinstance(each, str):
-                self.add(made, _as_fact(each[:LONGEST_LINE].strip(), 0))
+                self.add(segment, _as_fact(each[:LONGEST_LINE].strip(), 0))
             else:
                 self.cannot(f"segment {len(self.segments)}: a fact is neither an object nor a text")
 
@@ -344,7 +344,7 @@ class _Reading:
     # From what was read to what is returned.
 
     def parsed(self) -> Parsed:
-        made = []
+        segments = []
         for number, segment in enumerate(self.segments, start=1):
             narrative = _plain(LABEL.sub("", " ".join(segment.narrative).strip(), count=1))
             if len(narrative) > LONGEST_NARRATIVE:
@@ -354,10 +354,10 @@ class _Reading:
                 self._fact(fact, f"segment {number}, fact {place}") for place, fact in enumerate(segment.facts, start=1)
             ]
             first, last = _turns(segment.attributes)
-            kept = tuple(fact for fact in facts if fact is not None)
-            if narrative or kept:
-                made.append(FoundSegment(narrative, first, last, kept))
-        return Parsed(tuple(made), tuple(self.unread))
+            valid_facts = tuple(fact for fact in facts if fact is not None)
+            if narrative or valid_facts:
+                segments.append(FoundSegment(narrative, first, last, valid_facts))
+        return Parsed(tuple(segments), tuple(self.unread))
 
     def _fact(self, read: _Fact, where: str) -> FoundFact | None:
         text = _plain(read.text, shows_hidden=True)
@@ -367,11 +367,11 @@ class _Reading:
         if len(text) > LONGEST_FACT:
             self.cannot(f"{where}: it is longer than {LONGEST_FACT:,} characters: {_cut(text)}")
             return None
-        given = read.given
-        gate = self._word("gate", given, GATE_WORDS, where) or ""
-        category = self._word("category", given, CATEGORY_WORDS, where) or ""
-        kind = self._word("kind", given, KIND_WORDS, where) if "kind" in given else None
-        priority = self._word("priority", given, PRIORITY_WORDS, where) if "priority" in given else None
+        attributes = read.given
+        gate = self._word("gate", attributes, GATE_WORDS, where) or ""
+        category = self._word("category", attributes, CATEGORY_WORDS, where) or ""
+        kind = self._word("kind", attributes, KIND_WORDS, where) if "kind" in attributes else None
+        priority = self._word("priority", attributes, PRIORITY_WORDS, where) if "priority" in attributes else None
         if priority is None:
             priority = PRIORITY_OF[kind] if kind else Priority.GREEN
         return FoundFact(
@@ -379,20 +379,20 @@ class _Reading:
             priority=priority,
             kind=kind or KIND_OF[priority],
             gate=gate,
-            confidence=self._confidence(given.get("confidence"), where),
+            confidence=self._confidence(attributes.get("confidence"), where),
             category=category,
-            turn=_turn(given.get("turn", "")),
+            turn=_turn(attributes.get("turn", "")),
         )
 
     def _word(self, name: str, given: Mapping[str, str], words: Mapping[str, T], where: str) -> T | None:
-        said = given.get(name)
-        if not said:
+        word = given.get(name)
+        if not word:
             self.cannot(f"{where}: it has no {name}")
             return None
-        found = words.get(_key(said))
-        if found is None:
-            self.cannot(f"{where}: the {name} “{_cut(fold(said), 40)}” is not known")
-        return found
+        value = words.get(_key(word))
+        if value is None:
+            self.cannot(f"{where}: the {name} “{_cut(fold(word), 40)}” is not known")
+        return value
 
     def _confidence(self, said: str | None, where: str) -> float | None:
         if not said:
@@ -422,126 +422,126 @@ PRIORITY_OF = {
 
 def _as_fact(line: str, indent: int) -> _Fact:
     """Read one line: bullet, sign of priority, attributes at its beginning or end, text. Unmarked: nothing is given."""
-    given: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     rest = line
     for _ in range(6):  # bullet, emphasis, sign and attributes stand in any order
         start = rest
-        if not given and (bullet := BULLET.match(rest)):
+        if not attributes and (bullet := BULLET.match(rest)):
             rest = rest[bullet.end() :].lstrip()
-        rest = _take_sign(rest, given)
-        rest = _take_pairs(rest, given).lstrip()
-        if given:
+        rest = _take_sign(rest, attributes)
+        rest = _take_pairs(rest, attributes).lstrip()
+        if attributes:
             rest = BEFORE_TEXT.sub("", rest, count=1) if BEFORE_TEXT.match(rest) else rest
         if rest == start:
             break
-    rest = _take_last_pairs(rest, given)
-    return _Fact(rest.strip(), given, indent)
+    rest = _take_last_pairs(rest, attributes)
+    return _Fact(rest.strip(), attributes, indent)
 
 
-def _is_marked(line: str, found: _Fact) -> bool:
+def _is_marked(line: str, fact: _Fact) -> bool:
     """Whether a line among others is a fact: a sentence of prose may begin with "Important:"."""
-    return bool(found.given.keys() - {"priority"}) or any(sign in line[:12] for sign in PRIORITY_SIGNS)
+    return bool(fact.given.keys() - {"priority"}) or any(sign in line[:12] for sign in PRIORITY_SIGNS)
 
 
-def _take_sign(text: str, given: dict[str, str]) -> str:
+def _take_sign(text: str, attributes: dict[str, str]) -> str:
     """Take an emoji or a word of priority from the beginning."""
     bare = text.lstrip("*_ ")
     for sign, priority in PRIORITY_SIGNS.items():
         if bare.startswith(sign):
-            given.setdefault("priority", priority)
+            attributes.setdefault("priority", priority)
             return bare[len(sign) :].lstrip("\ufe0f\u200d *_")
-    word = None if "priority" in given else WORD_SIGN.match(text)
+    word = None if "priority" in attributes else WORD_SIGN.match(text)
     if word and _key(word[1]) in PRIORITY_WORDS:
-        given.setdefault("priority", word[1])
+        attributes.setdefault("priority", word[1])
         return text[word.end() :].lstrip()
     return text
 
 
-def _take_pairs(text: str, given: dict[str, str]) -> str:
+def _take_pairs(text: str, attributes: dict[str, str]) -> str:
     """Take `[gate=allow confidence=0.92 …]` from the beginning; without brackets a gate or two attributes at least."""
     bare = text.lstrip("`*_")
     quote = len(text) - len(bare) if bare[:1] in tuple(OPENING) else 0
     bracketed = text[quote : quote + 1] in tuple(OPENING)
-    at, found, pairs = quote + bracketed, dict[str, str](), 0
+    at, additions, pairs = quote + bracketed, dict[str, str](), 0
     while True:
         gap = BETWEEN.match(text, at)
         pair = PAIR.match(text, gap.end() if gap else at)
         if pair is None:
             break
-        at, pairs = _take_pair(pair, found), pairs + 1
-    if not pairs or not (bracketed or "gate" in found or pairs > 1) or (not bracketed and "gate" in given):
+        at, pairs = _take_pair(pair, additions), pairs + 1
+    if not pairs or not (bracketed or "gate" in additions or pairs > 1) or (not bracketed and "gate" in attributes):
         return text
     if bracketed:  # what else stands in the bracket is a remark of the model
         end = text.find(CLOSING[OPENING.index(text[quote])], at, at + LONGEST_REMARK)
         if end > at:
-            _add(found, _pairs(text[at:end]))
+            _add(additions, _pairs(text[at:end]))
             at = end
-    _add(given, found)
+    _add(attributes, additions)
     closing = AFTER_PAIRS.match(text, at)
     return text[closing.end() if closing else at :]
 
 
-def _take_pair(pair: re.Match[str], given: dict[str, str]) -> int:
+def _take_pair(pair: re.Match[str], attributes: dict[str, str]) -> int:
     name = next(name for name in NAMES if pair[name])
     value = next((one for one in pair.groups()[len(NAMES) :] if one is not None), "")
-    given.setdefault(name, _value(value))
+    attributes.setdefault(name, _value(value))
     return pair.end()
 
 
-def _value(said: str) -> str:
+def _value(text: str) -> str:
     """Return the word for a sign of priority ("🔴 must" → "red"), and anything else as it is."""
-    said = said.strip()
-    return next((word for sign, word in PRIORITY_SIGNS.items() if said.startswith(sign)), said)
+    text = text.strip()
+    return next((word for sign, word in PRIORITY_SIGNS.items() if text.startswith(sign)), text)
 
 
-def _take_last_pairs(text: str, given: dict[str, str]) -> str:
+def _take_last_pairs(text: str, attributes: dict[str, str]) -> str:
     """Take the attributes from the end of a line: in brackets, or at least two of them without."""
     if turn := LAST_TURN_NAMED.search(text):
-        given.setdefault("turn", turn[1])
+        attributes.setdefault("turn", turn[1])
         text = text[: turn.start()]
     while text and text[-1] in CLOSING:
         start = text.rfind(OPENING[CLOSING.index(text[-1])])
         if start < 0:
             return text
-        found = dict[str, str]()
-        if _take_pairs(text[start:], found).strip() or not found:
+        additions = dict[str, str]()
+        if _take_pairs(text[start:], additions).strip() or not additions:
             return text
-        _add(given, found)
+        _add(attributes, additions)
         text = text[:start].rstrip()
     pairs = list(PAIR.finditer(text))
     tail = len(text.rstrip(" ,;."))
-    taken = len(pairs)
+    first = len(pairs)
     for pair in reversed(pairs):
         if text[pair.end() : tail].strip(" ,;|"):
             break
-        tail, taken = pair.start(), taken - 1
-    if len(pairs) - taken < 2:
+        tail, first = pair.start(), first - 1
+    if len(pairs) - first < 2:
         return text
-    for pair in pairs[taken:]:
-        _take_pair(pair, given)
+    for pair in pairs[first:]:
+        _take_pair(pair, attributes)
     return text[:tail].rstrip(" ,;|–—-")
 
 
-def _add(given: dict[str, str], found: Mapping[str, str]) -> None:
-    for name, value in found.items():
-        given.setdefault(name, value)
+def _add(attributes: dict[str, str], additions: Mapping[str, str]) -> None:
+    for name, value in additions.items():
+        attributes.setdefault(name, value)
 
 
 def _pairs(text: str) -> dict[str, str]:
-    given: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for pair in PAIR.finditer(text):
-        _take_pair(pair, given)
-    return given
+        _take_pair(pair, attributes)
+    return attributes
 
 
 def _string_pairs(value: Mapping[str, Any]) -> dict[str, str]:
     """Return the attributes of a fact in JSON."""
-    given: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     for key, each in value.items():
         for name, words in NAMES.items():
             if re.fullmatch(words, str(key), re.IGNORECASE) and isinstance(each, str | int | float):
-                given.setdefault(name, _value(str(each)[:80]))
-    return given
+                attributes.setdefault(name, _value(str(each)[:80]))
+    return attributes
 
 
 def _segments_in(value: Any) -> list[Mapping[str, Any]] | None:
@@ -577,8 +577,8 @@ def _string(value: Any) -> str:
 
 
 def _turns(attributes: str) -> tuple[int | None, int | None]:
-    if found := TURNS.search(attributes):
-        first, last = int(found[1]), int(found[2] or found[1])
+    if match := TURNS.search(attributes):
+        first, last = int(match[1]), int(match[2] or match[1])
     else:
         from_, to = FIRST_TURN.search(attributes), LAST_TURN.search(attributes)
         if from_ is None:
@@ -590,15 +590,15 @@ def _turns(attributes: str) -> tuple[int | None, int | None]:
     return min(first, last), max(first, last)
 
 
-def _turn(said: str) -> int | None:
-    found = TURN_NUMBER.search(said)
-    number = int(found[0]) if found else 0
+def _turn(text: str) -> int | None:
+    match = TURN_NUMBER.search(text)
+    number = int(match[0]) if match else 0
     return number if 1 <= number <= HIGHEST_TURN else None
 
 
-def _key(said: str) -> str:
+def _key(text: str) -> str:
     """Normalise a word for its table: "jc:Rules & Conventions" → "rules-conventions"."""
-    plain = said.strip().lower().removeprefix("jc:").removeprefix("jc-")
+    plain = text.strip().lower().removeprefix("jc:").removeprefix("jc-")
     return "-".join(word for word in re.split(r"[^a-z0-9]+", plain) if word and word != "and")
 
 
@@ -609,8 +609,8 @@ def _plain(text: str, *, shows_hidden: bool = False) -> str:
     """
     unescaped = html.unescape(text)
     line = SPACE.sub(" ", SURROGATE.sub("\ufffd", unescaped)).strip() if shows_hidden else fold(unescaped)
-    if found := EMPHASIS.match(line):
-        line = found[2] if found[1] not in found[2] else line
+    if match := EMPHASIS.match(line):
+        line = match[2] if match[1] not in match[2] else line
     return line.strip('"“” ') if line[:1] in '"“' and line[-1:] in '"”' and line.count('"') in (0, 2) else line
 
 

@@ -82,7 +82,7 @@ def by_keywords(text: str) -> Category | None:
     text = fold(text[:LONGEST])
     weights = dict.fromkeys(KNOWLEDGE.categories, 0)
     for slug, weight, pattern in _patterns():
-        weights[slug] += weight * len({found.lower() for found in pattern.findall(text)})
+        weights[slug] += weight * len({word.lower() for word in pattern.findall(text)})
     (slug, best), (_, second) = sorted(weights.items(), key=lambda one: -one[1])[:2]
     if best < ENOUGH or best < AHEAD * second:
         return None
@@ -91,8 +91,8 @@ def by_keywords(text: str) -> Category | None:
 
 def decide(text: str, said: str) -> Category | None:
     """Return the category by keywords, else the one that the observer `said`; None leaves it to the classifier."""
-    if found := by_keywords(text):
-        return found
+    if category := by_keywords(text):
+        return category
     return Category(said, OBSERVERS, ClassifiedBy.OBSERVER) if said in KNOWLEDGE.categories else None
 
 
@@ -123,7 +123,7 @@ def ask_classifier(texts: Sequence[str]) -> list[Category] | Unavailable:
 
     One call for each 40 texts. If one of the calls has no answer, none has: its Unavailable is returned.
     """
-    found: list[Category] = []
+    categories: list[Category] = []
     for start in range(0, len(texts), MOST):
         batch = texts[start : start + MOST]
         lines = "\n".join(f"{number}. {fold(text)[:LONGEST]}" for number, text in enumerate(batch, start=1))
@@ -131,8 +131,8 @@ def ask_classifier(texts: Sequence[str]) -> list[Category] | Unavailable:
         if isinstance(answer, Unavailable):
             return answer
         chosen = {one.number: one for one in reversed(answer.value.categories)}
-        found += [_of(chosen.get(number)) for number in range(1, len(batch) + 1)]
-    return found
+        categories += [_of(chosen.get(number)) for number in range(1, len(batch) + 1)]
+    return categories
 
 
 def _of(chosen: Chosen | None) -> Category:
@@ -212,48 +212,48 @@ class _Run:
 
     def by_rules(self, ids: Sequence[int]) -> list[int]:
         """Write what people, keywords and observers decide; return the memories that they leave open."""
-        said, people = _said(ids), _chosen_by_people(ids)
+        by_observer, people = _said(ids), _chosen_by_people(ids)
         unsure: list[int] = []
 
         def choose(row: Memory) -> Category | None:
-            found = decide(row.observation, said.get(row.pk, ""))
-            if found is None:
+            category = decide(row.observation, by_observer.get(row.pk, ""))
+            if category is None:
                 unsure.append(row.pk)
-            return found
+            return category
 
         self._write(ids, choose, people)
         return unsure
 
     def by_classifier(self, ids: Sequence[int]) -> None:
         """Ask the classifier about all of `ids` in one call, unless it gave no answer before."""
-        done = self.done
+        outcome = self.done
         texts = dict(Memory.objects.filter(pk__in=ids).order_by("pk").values_list("pk", "observation"))
         answer: list[Category] | Unavailable = []
-        if not self.dry_run and not done.why:
+        if not self.dry_run and not outcome.why:
             answer = ask_classifier(list(texts.values()))
         if isinstance(answer, Unavailable):
-            done.why = answer.why
+            outcome.why = answer.why
         if isinstance(answer, Unavailable) or not answer:
-            done.waiting += len(texts)
+            outcome.waiting += len(texts)
             return
-        found = {pk: category for pk, category in zip(texts, answer, strict=True) if category.slug}
-        done.waiting += len(texts) - len(found)
-        self._write(list(found), lambda row: found[row.pk] if row.observation == texts[row.pk] else None)
+        by_id = {pk: category for pk, category in zip(texts, answer, strict=True) if category.slug}
+        outcome.waiting += len(texts) - len(by_id)
+        self._write(list(by_id), lambda row: by_id[row.pk] if row.observation == texts[row.pk] else None)
 
     def _write(
         self, ids: Sequence[int], choose: Callable[[Memory], Category | None], people: Set[int] = frozenset()
     ) -> None:
         """Write one batch. A memory that another run took meanwhile, or that `choose` leaves open, stays as it is."""
-        changes, done = [], self.done
+        changes, outcome = [], self.done
         with writing():
             older = Memory.objects.select_for_update(of=("self",)).filter(taxonomy_version__lt=TAXONOMY_VERSION)
             for row in older.filter(pk__in=ids).order_by("pk"):
                 new: dict[str, Any] = {"taxonomy_version": TAXONOMY_VERSION}
                 if row.pk in people and row.category in KNOWLEDGE.categories:
-                    done.people += 1
+                    outcome.people += 1
                     changes.append((row, Change.EDITED, new, self._why(None)))
                 elif (category := choose(row)) is not None:
-                    done.count(row.category, category)
+                    outcome.count(row.category, category)
                     changes.append((row, Change.EDITED, new | {"category": category.slug}, self._why(category)))
             if not self.dry_run:
                 write_all(changes)

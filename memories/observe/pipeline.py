@@ -57,12 +57,12 @@ class Drained:
 def draining(host: str) -> Iterator[bool]:
     """Yield whether this process is the one of `host` that takes parts through their stages."""
     path = Path(settings.CLAUDEOPS_DATA_DIR) / "observe.lock"
-    with file_lock(path) as taken:
-        if taken:  # whoever had claimed a stage on this host is gone
+    with file_lock(path) as has_lock:
+        if has_lock:  # whoever had claimed a stage on this host is gone
             Stage.objects.filter(state=StageState.RUNNING, claimed_by=host).update(
                 state=StageState.WAITING, claimed_by="", claimed_at=None
             )
-        yield taken
+        yield has_lock
 
 
 def drain(
@@ -80,22 +80,22 @@ def drain(
     Inside `draining(host)`. `read` gives the turns of a part, `repeats` says which of some (source, text) a statement
     repeats; `after` is called for each part. `at` (UTC; None: now, each time) is the time of claims and pauses.
     """
-    found, ends = Drained(), time.monotonic() + seconds
-    seen: set[int] = set()
+    outcome, ends = Drained(), time.monotonic() + seconds
+    past_ids: set[int] = set()
     while time.monotonic() < ends:
-        part = _next_due(host, transcripts, seen, at or timezone.now())
+        part = _next_due(host, transcripts, past_ids, at or timezone.now())
         if part is None:
             break
-        seen.add(part.pk)
+        past_ids.add(part.pk)
         state = advance(part, read, repeats, host=host, at=at)
-        found.done += state == PartState.DONE
-        found.failed += state == PartState.FAILED
-        found.waiting += state == PartState.WAITING
-        found.unreadable += state == PartState.UNREADABLE
+        outcome.done += state == PartState.DONE
+        outcome.failed += state == PartState.FAILED
+        outcome.waiting += state == PartState.WAITING
+        outcome.unreadable += state == PartState.UNREADABLE
         if after is not None:
             part.refresh_from_db()
             after(part)
-    return found
+    return outcome
 
 
 def due_hosts(at: datetime | None = None) -> list[str]:
@@ -118,8 +118,8 @@ def advance(part: TranscriptPart, read: Read, repeats: Repeats, *, host: str, at
             return PartState.WAITING
         started = time.monotonic()
         try:
-            made = stages.STAGES[StageName(stage.name)](work)
-            _finish(stage, part, host, made, started, at or timezone.now())
+            output = stages.STAGES[StageName(stage.name)](work)
+            _finish(stage, part, host, output, started, at or timezone.now())
         except Wait as waits:
             answer = waits.answer if isinstance(waits, Unreadable) else {}
             _pause(stage, host, waits.why, waits.until, at or timezone.now(), counts=waits.counts, answer=answer)
@@ -138,14 +138,14 @@ class _TakenOver(Exception):
     """Another process has the stage now: nothing of this attempt may be stored."""
 
 
-def _next_due(host: str, transcripts: Sequence[int] | None, seen: set[int], at: datetime) -> TranscriptPart | None:
+def _next_due(host: str, transcripts: Sequence[int] | None, past_ids: set[int], at: datetime) -> TranscriptPart | None:
     for state in OPEN:
-        rows = _due(at, state).filter(transcript__host=host).exclude(pk__in=seen)
+        rows = _due(at, state).filter(transcript__host=host).exclude(pk__in=past_ids)
         if transcripts is not None:
             rows = rows.filter(transcript__in=transcripts)
-        found = rows.select_related("transcript__project", "transcript__session__agent").order_by("pk").first()
-        if found is not None:
-            return found
+        part = rows.select_related("transcript__project", "transcript__session__agent").order_by("pk").first()
+        if part is not None:
+            return part
     return None
 
 
@@ -170,10 +170,10 @@ def _claim(stage: Stage, host: str, at: datetime) -> bool:
     free = Q(state=StageState.WAITING) & (Q(not_before=None) | Q(not_before__lte=at))
     void = Q(state=StageState.RUNNING, claimed_at__lt=at - LEASE)
     claimed = {"state": StageState.RUNNING, "claimed_by": host, "claimed_at": at, "attempts": F("attempts") + 1}
-    taken = Stage.objects.filter(free | void, pk=stage.pk).update(**claimed)
-    if taken:
+    count = Stage.objects.filter(free | void, pk=stage.pk).update(**claimed)
+    if count:
         stage.refresh_from_db()
-    return bool(taken)
+    return bool(count)
 
 
 def _mine(stage: Stage, host: str) -> QuerySet[Stage]:
@@ -181,9 +181,9 @@ def _mine(stage: Stage, host: str) -> QuerySet[Stage]:
     return Stage.objects.filter(pk=stage.pk, state=StageState.RUNNING, claimed_by=host, claimed_at=stage.claimed_at)
 
 
-def _finish(stage: Stage, part: TranscriptPart, host: str, made: Made, started: float, at: datetime) -> None:
+def _finish(stage: Stage, part: TranscriptPart, host: str, output: Made, started: float, at: datetime) -> None:
     """Store what a stage made and mark it done, in one transaction."""
-    done = {
+    columns = {
         "state": StageState.DONE,
         "finished_at": at,
         "duration_ms": int((time.monotonic() - started) * 1000),
@@ -191,15 +191,15 @@ def _finish(stage: Stage, part: TranscriptPart, host: str, made: Made, started: 
         "problem": "",
     }
     with transaction.atomic():
-        if not _mine(stage, host).update(counts=made.counts, **done):
+        if not _mine(stage, host).update(counts=output.counts, **columns):
             raise _TakenOver(f"{stage} was taken over")
-        made.write(at)
-        _report(stage, part, "completed", at, success=True, duration_ms=done["duration_ms"], **made.counts)
-        if made.nothing_left:
+        output.write(at)
+        _report(stage, part, "completed", at, success=True, duration_ms=columns["duration_ms"], **output.counts)
+        if output.nothing_left:
             Stage.objects.filter(part=part, state=StageState.WAITING).update(
-                **{**done, "duration_ms": 0}, counts={"skipped": made.nothing_left}
+                **{**columns, "duration_ms": 0}, counts={"skipped": output.nothing_left}
             )
-        if made.nothing_left or stage.name == StageName.STORE:
+        if output.nothing_left or stage.name == StageName.STORE:
             # The text was for the model alone: what is kept of it is in the segments.
             TranscriptPart.objects.filter(pk=part.pk).update(state=PartState.DONE, done_at=at, prepared="")
     part.refresh_from_db()

@@ -129,11 +129,11 @@ def prepare(given: PartTurns) -> Prepared:
             removed[str(turn.kind)] += 1
     private = without_private(turns, read=[READ_OF.get(turn.kind) for turn in turns])
     removed["private"] = private.removed
-    told = _Told(given.told)
+    echoes = _Told(given.told)
     entries = [
         entry
         for turn, text in zip(turns, private.texts, strict=True)
-        if (entry := _entry(turn, text, told, removed)) is not None
+        if (entry := _entry(turn, text, echoes, removed)) is not None
     ]
     if not _is_worth_a_call(entries):
         return Prepared("", _counted(removed))
@@ -194,14 +194,14 @@ def _is_disputed(text: str, start: int, end: int) -> bool:
     return any(map(DISPUTES.search, around))
 
 
-def _entry(turn: Turn, text: str, told: _Told, removed: Counter[str]) -> _Entry | None:
+def _entry(turn: Turn, text: str, echoes: _Told, removed: Counter[str]) -> _Entry | None:
     """Clean one turn; None when nothing is left of it."""
     text = SURROGATE.sub("\ufffd", LINE_BREAK.sub("\n", text))
     text = CONTROL.sub(" ", INVISIBLE.sub("", text))
     if turn.kind == TurnKind.RESULT:
-        return _result(turn, text, told, removed)
+        return _result(turn, text, echoes, removed)
     text, reminders = _without_reminders(text)
-    text, told_count = told.without(text)
+    text, told_count = echoes.without(text)
     text, markers = _without_markers(text)
     text, binaries = BINARY.subn("[binary]", text)
     removed.update(reminder=reminders, told=told_count, marker=markers, binary=binaries)
@@ -213,7 +213,7 @@ def _entry(turn: Turn, text: str, told: _Told, removed: Counter[str]) -> _Entry 
     return _Entry(turn, _cut(text, MOST_OF[turn.kind], removed))
 
 
-def _result(turn: Turn, text: str, told: _Told, removed: Counter[str]) -> _Entry:
+def _result(turn: Turn, text: str, echoes: _Told, removed: Counter[str]) -> _Entry:
     """Keep of a tool's result where it came from and how it ended; of an error its first lines."""
     removed["result"] += 1
     where = f"{_name(turn.name) or 'tool'}{f' ({_name(turn.source)})' if turn.source else ''}"
@@ -222,11 +222,11 @@ def _result(turn: Turn, text: str, told: _Told, removed: Counter[str]) -> _Entry
         lines = turn.text.count("\n") + 1 if turn.text.strip() else 0
         return _Entry(turn, f"{where}: ok, {lines} {'line' if lines == 1 else 'lines'}")
     first = [line.strip() for line in text.split("\n") if line.strip()][: 1 if turn.is_outside else ERROR_LINES]
-    said, reminders = _without_reminders(" / ".join(first)[: MOST_OUTSIDE if turn.is_outside else None])
-    said, told_count = told.without(said)
-    said, binaries = BINARY.subn("[binary]", said)
+    message, reminders = _without_reminders(" / ".join(first)[: MOST_OUTSIDE if turn.is_outside else None])
+    message, told_count = echoes.without(message)
+    message, binaries = BINARY.subn("[binary]", message)
     removed.update(reminder=reminders, told=told_count, binary=binaries)
-    return _Entry(turn, framed(f"{where}: failed: {fold(said)}")[: MOST_OF[TurnKind.RESULT]], is_error=True)
+    return _Entry(turn, framed(f"{where}: failed: {fold(message)}")[: MOST_OF[TurnKind.RESULT]], is_error=True)
 
 
 def _name(text: str) -> str:
@@ -261,19 +261,19 @@ def _without_blocks(text: str) -> tuple[str, int]:
     """Take out blocks of memories: the heading and the list below it."""
     if "memor" not in text.lower() and "knowledge" not in text.lower():
         return text, 0
-    kept, count, in_block = [], 0, False
+    lines, count, in_block = [], 0, False
     for line in text.split("\n"):
         if BLOCK.match(line.strip()):
             in_block, count = True, count + 1
         elif not (in_block and OF_BLOCK.match(line)):
             in_block = False
-            kept.append(line)
-    return "\n".join(kept), count
+            lines.append(line)
+    return "\n".join(lines), count
 
 
 def _without_markers(text: str) -> tuple[str, int]:
     """Take out markers and blocks `# Add To Memory:`: what an agent said by them is captured already."""
-    kept, count, in_block = [], 0, False
+    lines, count, in_block = [], 0, False
     for line in text.split("\n"):
         if MARKER.match(line):
             count += 1
@@ -281,8 +281,8 @@ def _without_markers(text: str) -> tuple[str, int]:
             in_block, count = True, count + 1
         elif not (in_block and ADD_FIELD.match(line)):
             in_block = False
-            kept.append(line)
-    return "\n".join(kept), count
+            lines.append(line)
+    return "\n".join(lines), count
 
 
 def _is_worth_a_call(entries: Iterable[_Entry]) -> bool:
@@ -315,11 +315,11 @@ def _within(entries: list[_Entry], removed: Counter[str]) -> list[_Entry]:
         )
         return order, -at  # the later, the closer to what came out of it
 
-    left, chosen = MOST, set[int]()
+    room, chosen = MOST, set[int]()
     for at in sorted(range(len(entries)), key=rank):
-        if sizes[at] <= left:
+        if sizes[at] <= room:
             chosen.add(at)
-            left -= sizes[at]
+            room -= sizes[at]
         else:
             removed["cut"] += sizes[at]
     return [entry for at, entry in enumerate(entries) if at in chosen]

@@ -33,8 +33,8 @@ class Runs:
         """Return where runs stand in `text`: (start, end) in order, joined where they touch or overlap."""
         if not self._begin:
             return []
-        found = [(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
-        words = [word for word, _, _ in found]
+        tokens = [(match[0].lower(), match.start(), match.end()) for match in _WORD.finditer(text)]
+        words = [word for word, _, _ in tokens]
         spans: list[tuple[int, int]] = []
         last = -2  # the last word that the last span covers
         for at, word in enumerate(words):
@@ -45,9 +45,9 @@ class Runs:
                     end = at + size - 1
                     if spans and at <= last + 1:
                         if end > last:
-                            spans[-1] = (spans[-1][0], found[end][2])
+                            spans[-1] = (spans[-1][0], tokens[end][2])
                     else:
-                        spans.append((found[at][1], found[end][2]))
+                        spans.append((tokens[at][1], tokens[end][2]))
                     last = max(last, end)
                     break
         return spans

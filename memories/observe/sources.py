@@ -36,9 +36,9 @@ class Sources:
     """The turns of a part, read once, to find the source of each fact. What is within `<private>` is left out."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
-        given = [turn for turn in turns if turn.kind in WEIGHTS]
-        texts = without_private(given).texts
-        self._turns = [replace(turn, text=text) for turn, text in zip(given, texts, strict=True)]
+        relevant = [turn for turn in turns if turn.kind in WEIGHTS]
+        texts = without_private(relevant).texts
+        self._turns = [replace(turn, text=text) for turn, text in zip(relevant, texts, strict=True)]
         self._with: dict[str, list[int]] = defaultdict(list)
         for at, turn in enumerate(self._turns):
             for word in _words(turn.text[:LONGEST]):
@@ -52,10 +52,10 @@ class Sources:
         shares: dict[int, float] = defaultdict(float)
         total = 0.0
         for word in sorted(_words(fact_text)):
-            found = self._with.get(word, ())
-            rarity = 1 + math.log(max(1, len(self._turns)) / max(1, len(found)))
+            places = self._with.get(word, ())
+            rarity = 1 + math.log(max(1, len(self._turns)) / max(1, len(places)))
             total += rarity
-            for at in found:
+            for at in places:
                 shares[at] += rarity
         scores = {at: share * WEIGHTS[self._turns[at].kind] for at, share in shares.items() if share >= LEAST * total}
         return self._turns[min(scores, key=lambda at: (-scores[at], at))] if scores else None

@@ -124,17 +124,17 @@ class Work:
         return self._repeats(text, self.read_texts)
 
     def repeats_told(self, text: str) -> bool:
-        return bool(self._repeats(text, [("us", told) for told in self.turns.told]))
+        return bool(self._repeats(text, [("us", line) for line in self.turns.told]))
 
     def statement(self, fact: Fact) -> Statement:
         return Statement(category=fact.category, text=fact.text, taxonomy=KNOWLEDGE.slug, confidence=fact.confidence)
 
     def provenance(self, fact: Fact) -> Provenance:
         transcript, session = self.transcript, self.transcript.session
-        known = f"agent:{transcript.agent}" if transcript.agent else ""
+        actor = f"agent:{transcript.agent}" if transcript.agent else ""
         return Provenance(
             Source.RUN,
-            known or f"session:{transcript.cli_session_id or transcript.pk}",
+            actor or f"session:{transcript.cli_session_id or transcript.pk}",
             session_id=transcript.session_id,
             tier=session.tier if session else 0,
             project_id=transcript.project_id,
@@ -155,19 +155,19 @@ def prepare_part(work: Work) -> Made:
     """Remove from the part what the model must not see or does not need."""
     if work.turns.missing:
         raise Gone(work.turns.missing)
-    found = prepare(work.turns)
+    content = prepare(work.turns)
     part, turns = work.part, work.turns
 
     def write(at: datetime) -> None:
         TranscriptPart.objects.filter(pk=part.pk).update(
-            prepared=found.text,
-            prepared_sha256=hashlib.sha256(found.text.encode()).hexdigest(),
-            removed=dict(found.removed),
+            prepared=content.text,
+            prepared_sha256=hashlib.sha256(content.text.encode()).hexdigest(),
+            removed=dict(content.removed),
         )
         Transcript.objects.filter(pk=part.transcript_id).update(exposure=turns.exposure, exposed_to=list(turns.sources))
 
-    counts = {"turns": len(turns.turns), "characters": len(found.text), "removed": sum(found.removed.values())}
-    return Made(write, counts, "" if found.text else "the part holds nothing to observe")
+    counts = {"turns": len(turns.turns), "characters": len(content.text), "removed": sum(content.removed.values())}
+    return Made(write, counts, "" if content.text else "the part holds nothing to observe")
 
 
 def call_observer(work: Work) -> Made:
@@ -176,13 +176,13 @@ def call_observer(work: Work) -> Made:
     text = message(
         part.prepared, project=transcript.project.name if transcript.project else "", agent=transcript.agent or ""
     )
-    found: Answer[str] | Unavailable = ask("observer", INSTRUCTIONS, text)
-    if isinstance(found, Unavailable):
-        if found.reason == NoAnswer.UNREADABLE:
-            raise Unreadable([found.why], answer=found.raw[:LONGEST_ANSWER])
-        raise _waiting(found)
-    answer = found.raw[:LONGEST_ANSWER]
-    columns = {"answer": answer, "prompt_hash": found.prompt_hash, "call": found.call_id, "model": found.model}
+    reply: Answer[str] | Unavailable = ask("observer", INSTRUCTIONS, text)
+    if isinstance(reply, Unavailable):
+        if reply.reason == NoAnswer.UNREADABLE:
+            raise Unreadable([reply.why], answer=reply.raw[:LONGEST_ANSWER])
+        raise _waiting(reply)
+    answer = reply.raw[:LONGEST_ANSWER]
+    columns = {"answer": answer, "prompt_hash": reply.prompt_hash, "call": reply.call_id, "model": reply.model}
     parsed = parse(answer)
     if not parsed.is_readable:
         raise Unreadable(parsed.unread, **columns)
@@ -190,29 +190,29 @@ def call_observer(work: Work) -> Made:
     def write(at: datetime) -> None:
         TranscriptPart.objects.filter(pk=part.pk).update(state=PartState.WAITING, **columns)
 
-    return Made(write, {"tokens in": found.tokens_in, "tokens out": found.tokens_out, "usd": found.cost_usd})
+    return Made(write, {"tokens in": reply.tokens_in, "tokens out": reply.tokens_out, "usd": reply.cost_usd})
 
 
 def parse_answer(work: Work) -> Made:
     """Read segments and facts out of the answer, with the turns that they come from."""
-    found = parse(work.part.answer)
+    parsed = parse(work.part.answer)
     turns = {turn.number: turn for turn in work.turns.turns}
     sources = Sources(work.turns.turns)
 
     def write(at: datetime) -> None:
         first = Segment.objects.filter(transcript=work.part.transcript_id).aggregate(Max("number"))["number__max"] or 0
-        for number, segment in enumerate(found.segments, first + 1):
+        for number, segment in enumerate(parsed.segments, first + 1):
             row = _segment(work.part, number, segment, turns, at)
             source = f"{work.transcript.source_name}-segment-{number}"
             Fact.objects.bulk_create(
                 _fact(row, n, fact, source, sources.of(fact.text)) for n, fact in enumerate(segment.facts, 1)
             )
-        TranscriptPart.objects.filter(pk=work.part.pk).update(unread=list(found.unread))
+        TranscriptPart.objects.filter(pk=work.part.pk).update(unread=list(parsed.unread))
         work.__dict__.pop("facts", None)
 
-    facts = sum(len(segment.facts) for segment in found.segments)
-    counts = {"segments": len(found.segments), "facts": facts, "unread": len(found.unread)}
-    return Made(write, counts, "" if found.segments else "the observer found nothing to remember")
+    facts = sum(len(segment.facts) for segment in parsed.segments)
+    counts = {"segments": len(parsed.segments), "facts": facts, "unread": len(parsed.unread)}
+    return Made(write, counts, "" if parsed.segments else "the observer found nothing to remember")
 
 
 def classify(work: Work) -> Made:
@@ -220,11 +220,11 @@ def classify(work: Work) -> Made:
     chosen = {fact.pk: categories.decide(fact.text, fact.said_category) for fact in work.facts}
     unsure = [fact for fact in work.facts if chosen[fact.pk] is None]
     if unsure:
-        asked = categories.ask_classifier([fact.text for fact in unsure])
-        if not isinstance(asked, Unavailable):
-            chosen |= {fact.pk: category for fact, category in zip(unsure, asked, strict=True)}
-        elif asked.reason != NoAnswer.OFF:
-            raise _waiting(asked)
+        answer = categories.ask_classifier([fact.text for fact in unsure])
+        if not isinstance(answer, Unavailable):
+            chosen |= {fact.pk: category for fact, category in zip(unsure, answer, strict=True)}
+        elif answer.reason != NoAnswer.OFF:
+            raise _waiting(answer)
 
     def write(at: datetime) -> None:
         for fact in work.facts:
@@ -249,7 +249,7 @@ def gate(work: Work) -> Made:
     for fact in work.facts:
         word = Word(fact.said_gate, fact.said_confidence, work.part.model)
         statement = work.statement(fact)
-        found = judge(
+        judgement = judge(
             statement.text,
             statement.observation,
             taxonomy=KNOWLEDGE.slug,
@@ -257,20 +257,22 @@ def gate(work: Work) -> Made:
             thresholds=thresholds,
             taint=work.repeats(fact.text),
         )
-        if found.verdict != "discard" and work.repeats_told(fact.text):
-            found = replace(found, verdict="discard", reason=Reason.ECHO.words, codes=(Reason.ECHO, *found.codes))
-        if found.verdict == "allow" and in_no_project:
-            found = replace(
-                found, verdict="hold", reason=Reason.NO_PROJECT.words, codes=(Reason.NO_PROJECT, *found.codes)
+        if judgement.verdict != "discard" and work.repeats_told(fact.text):
+            judgement = replace(
+                judgement, verdict="discard", reason=Reason.ECHO.words, codes=(Reason.ECHO, *judgement.codes)
             )
-        judged.append((fact, found))
+        if judgement.verdict == "allow" and in_no_project:
+            judgement = replace(
+                judgement, verdict="hold", reason=Reason.NO_PROJECT.words, codes=(Reason.NO_PROJECT, *judgement.codes)
+            )
+        judged.append((fact, judgement))
 
     def write(at: datetime) -> None:
-        for fact, found in judged:
-            fact.verdict, fact.confidence = found.verdict, found.confidence
-            fact.reasons, fact.reason = list(found.codes), found.reason[:500]
+        for fact, judgement in judged:
+            fact.verdict, fact.confidence = judgement.verdict, judgement.confidence
+            fact.reasons, fact.reason = list(judgement.codes), judgement.reason[:500]
             gate_decisions.note(
-                found,
+                judgement,
                 channel=CHANNEL,
                 statement=work.statement(fact),
                 provenance=work.provenance(fact),
@@ -280,8 +282,8 @@ def gate(work: Work) -> Made:
         Fact.objects.bulk_update(work.facts, ["verdict", "confidence", "reasons", "reason"], batch_size=500)
 
     counts: dict[str, int] = {}
-    for _, found in judged:
-        counts[found.verdict] = counts.get(found.verdict, 0) + 1
+    for _, judgement in judged:
+        counts[judgement.verdict] = counts.get(judgement.verdict, 0) + 1
     return Made(write, counts)
 
 
@@ -333,12 +335,12 @@ def _store(work: Work, fact: Fact) -> None:
         if not Fact.objects.select_for_update().filter(pk=fact.pk, outcome="").exists():
             fact.refresh_from_db()
             return
-        found = remember(statement, provenance, prepared=prepared, judgement=judgement)
-        fact.outcome, fact.memory_id = OUTCOMES[found.outcome], found.memory_id
-        GateDecision.objects.filter(fact=fact).update(memory=found.memory_id)
+        result = remember(statement, provenance, prepared=prepared, judgement=judgement)
+        fact.outcome, fact.memory_id = OUTCOMES[result.outcome], result.memory_id
+        GateDecision.objects.filter(fact=fact).update(memory=result.memory_id)
         fact.stored_at = provenance.at
-        fact.reason = fact.reason or found.reason[:500]
-        if found.is_forgotten:
+        fact.reason = fact.reason or result.reason[:500]
+        if result.is_forgotten:
             answer = Replace("answer", Value(fact.text), Value(forgotten.MARK))
             TranscriptPart.objects.filter(pk=fact.segment.part_id).update(answer=answer)
             fact.text, fact.excerpt = forgotten.MARK, ""
@@ -360,32 +362,32 @@ STAGES: Mapping[StageName, Callable[[Work], Made]] = {
 def _nearest(compared: Prepared) -> dict[str, Any]:
     """Describe the known memory that a fact repeats or contradicts, else the nearest one; empty without any."""
     order = (Kind.REINFORCES, Kind.CONTRADICTS, Kind.DISTINCT)
-    found = sorted(
+    ranking = sorted(
         ((order.index(one.kind), -one.score, pk, one) for pk, (_, one) in compared.found.items() if one.score > 0),
         key=lambda each: each[:3],
     )
-    if not found:
+    if not ranking:
         return {}
-    _, _, pk, one = found[0]
+    _, _, pk, one = ranking[0]
     return {"memory": pk, "relation": str(one.kind), "score": round(one.score, 3), "why": one.why}
 
 
-def _waiting(found: Unavailable) -> Wait:
+def _waiting(reply: Unavailable) -> Wait:
     """Only an attempt that was made counts: without a model, or over its budget, a part waits as long as it takes."""
-    made = found.reason in (NoAnswer.UNREADABLE, NoAnswer.FAILED, NoAnswer.LATE)
-    return Wait(found.why, found.until, counts=made)
+    is_attempt = reply.reason in (NoAnswer.UNREADABLE, NoAnswer.FAILED, NoAnswer.LATE)
+    return Wait(reply.why, reply.until, counts=is_attempt)
 
 
 def _segment(
-    part: TranscriptPart, number: int, found: FoundSegment, turns: Mapping[int, Turn], at: datetime
+    part: TranscriptPart, number: int, segment: FoundSegment, turns: Mapping[int, Turn], at: datetime
 ) -> Segment:
     """Store a segment; turns that the part does not have are not believed."""
-    numbers = sorted(n for n in (found.first_turn, found.last_turn) if n is not None and n in turns)
+    numbers = sorted(n for n in (segment.first_turn, segment.last_turn) if n is not None and n in turns)
     return Segment.objects.create(
         transcript_id=part.transcript_id,
         part=part,
         number=number,
-        narrative=found.narrative[:LONGEST_NARRATIVE],
+        narrative=segment.narrative[:LONGEST_NARRATIVE],
         first_turn=numbers[0] if numbers else None,
         last_turn=numbers[-1] if numbers else None,
         start=turns[numbers[0]].start if numbers else part.start,
@@ -394,17 +396,17 @@ def _segment(
     )
 
 
-def _fact(segment: Segment, number: int, found: FoundFact, source: str, turn: Turn | None) -> Fact:
+def _fact(segment: Segment, number: int, fact: FoundFact, source: str, turn: Turn | None) -> Fact:
     return Fact(
         segment=segment,
         number=number,
-        text=found.text,
+        text=fact.text,
         source=source,
-        kind=found.kind,
-        priority=found.priority,
-        said_gate=found.gate,
-        said_confidence=found.confidence,
-        said_category=found.category,
+        kind=fact.kind,
+        priority=fact.priority,
+        said_gate=fact.gate,
+        said_confidence=fact.confidence,
+        said_category=fact.category,
         turn=turn.number if turn else None,
         excerpt=turn.text[:LONGEST_EXCERPT] if turn else "",
     )

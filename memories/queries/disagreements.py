@@ -58,9 +58,9 @@ def page_of(rows: DisagreementQuerySet, after: int | None = None) -> Page:
     rows = rows.select_related("older", "newer").order_by("-id")
     if after is not None:
         rows = rows.filter(pk__lt=after)
-    found = list(rows[: SIZE + 1])
-    shown = found[:SIZE]
-    return Page(tuple(questions_of(shown)), shown[-1].pk if len(found) > SIZE else None)
+    newest = list(rows[: SIZE + 1])
+    shown = newest[:SIZE]
+    return Page(tuple(questions_of(shown)), shown[-1].pk if len(newest) > SIZE else None)
 
 
 def question(pk: int) -> Question | None:
@@ -76,7 +76,7 @@ def questions_of(rows: Iterable[Disagreement]) -> list[Question]:
     latest = dict(
         MemoryChange.objects.filter(memory__in=ids).order_by().values_list("memory").annotate(latest=Max("pk"))
     )
-    found = []
+    questions = []
     for row in rows:
         still = row.state == DisagreementState.OPEN
         one = row.older.observation if still and row.older else row.older_text
@@ -86,36 +86,36 @@ def questions_of(rows: Iterable[Disagreement]) -> list[Question]:
         right = tuple(piece for piece in pieces if piece.kind != GONE)
         older = Side("Known", row.older, left, latest.get(row.older_id or 0, 0))
         newer = Side("New", row.newer, right, latest.get(row.newer_id or 0, 0))
-        found.append(Question(row, older, newer, in_words(row.evidence), judged_in_words(row.judged)))
-    return found
+        questions.append(Question(row, older, newer, in_words(row.evidence), judged_in_words(row.judged)))
+    return questions
 
 
 def in_words(evidence: Mapping[str, Any]) -> tuple[str, ...]:
     """Describe the signals of the judgement, a sentence each."""
-    found = [str(evidence["why"])] if evidence.get("why") else []
+    sentences = [str(evidence["why"])] if evidence.get("why") else []
     if evidence.get("apart"):
-        found.append(f"Why they were not taken as one: {evidence['apart']}")
+        sentences.append(f"Why they were not taken as one: {evidence['apart']}")
     if isinstance(cosine := evidence.get("cosine"), int | float):
-        found.append(f"Their meanings are {cosine:.0%} alike.")
+        sentences.append(f"Their meanings are {cosine:.0%} alike.")
     if isinstance(alike := evidence.get("similarity"), int | float):
-        found.append(f"They share {alike:.0%} of their words and amounts.")
+        sentences.append(f"They share {alike:.0%} of their words and amounts.")
     for amount in evidence.get("quantities", ()):
         verdict = {"same": "the same", "different": "different amounts"}.get(amount["verdict"], "perhaps the same")
-        found.append(f"{amount['known']} and {amount['new']} are {verdict}.")
-    return tuple(found)
+        sentences.append(f"{amount['known']} and {amount['new']} are {verdict}.")
+    return tuple(sentences)
 
 
 def judged_in_words(judged: Mapping[str, Any]) -> tuple[str, ...]:
     """Say what a model said of a pair, and why it was left to a person; nothing when none was asked."""
     if not judged:
         return ()
-    found = []
+    sentences = []
     if judged.get("relation"):
         word = _RELATIONS.get(str(judged["relation"]), str(judged["relation"]))
-        found.append(f"The model {judged.get('model')} says that {word}: {judged.get('reason')}")
+        sentences.append(f"The model {judged.get('model')} says that {word}: {judged.get('reason')}")
     if judged.get("why"):
-        found.append(f"Left to a person: {judged['why']}.")
-    return tuple(found)
+        sentences.append(f"Left to a person: {judged['why']}.")
+    return tuple(sentences)
 
 
 _RELATIONS = {

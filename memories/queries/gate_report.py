@@ -100,12 +100,12 @@ def report(at: datetime, days: int = DAYS) -> Report:
     rules: dict[tuple[str, str], Row] = {}
     models: dict[tuple[str, str], Row] = {}
     total: Counter[bool] = Counter()
-    for rule, verdict, model, said, label, count in grouped:
+    for rule, verdict, model, answer, label, count in grouped:
         total[label in OPINIONS] += count
         if rule not in (*OF_THE_MODEL, *FAVOURABLE, Reason.HELD_BEFORE, None):
             _add(rules, (rule, verdict), verdict, label, count)
-        if said in ("allow", "hold", "discard"):
-            _add(models, (model or "unknown", said), said, label, count)
+        if answer in ("allow", "hold", "discard"):
+            _add(models, (model or "unknown", answer), answer, label, count)
     return Report(
         since,
         total.total(),
@@ -130,13 +130,13 @@ def _proposals(since: datetime, at: datetime) -> list[Proposal]:
         at__gte=since, at__lte=at, label__in=OPINIONS, said_gate="allow", said_confidence__isnull=False
     )
     free = {Reason.LOW_CONFIDENCE, *FAVOURABLE}
-    found: dict[bool, list[tuple[float, bool]]] = {True: [], False: []}
+    samples: dict[bool, list[tuple[float, bool]]] = {True: [], False: []}
     latest = rows.order_by("-at", "-pk").values_list("said_confidence", "label", "reasons", "fact__text")[:MOST_LABELS]
     for confidence, label, codes, text in latest:
         if confidence is not None and text is not None and set(codes) <= free:
-            found[bool(references(text))].append((confidence, label == Label.RELEASED))
+            samples[bool(references(text))].append((confidence, label == Label.RELEASED))
     now = gate_decisions.current_thresholds()
-    return [propose("allow", now, found[False]), propose("reference", now, found[True])]
+    return [propose("allow", now, samples[False]), propose("reference", now, samples[True])]
 
 
 def propose(name: str, now: Thresholds, labels: Sequence[tuple[float, bool]]) -> Proposal:

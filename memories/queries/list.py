@@ -85,10 +85,10 @@ def latest_change() -> int:
 
 def touched_since(change: int, ids: Collection[int]) -> set[int]:
     """Return which of the memories `ids` changed after this change."""
-    found = MemoryChange.objects.filter(pk__gt=change, memory__in=ids).order_by()
-    return set(found.values_list("memory", flat=True).distinct())
+    changes = MemoryChange.objects.filter(pk__gt=change, memory__in=ids).order_by()
+    return set(changes.values_list("memory", flat=True).distinct())
 
 
 def latest_change_of(memory: Memory) -> int:
-    found = MemoryChange.objects.filter(memory=memory).order_by("-pk").values_list("pk", flat=True)
-    return found.first() or 0
+    changes = MemoryChange.objects.filter(memory=memory).order_by("-pk").values_list("pk", flat=True)
+    return changes.first() or 0

@@ -67,8 +67,8 @@ def count_uses_by(count: CountUses) -> None:
 
 def uses_of(memories: Collection[int]) -> dict[int, Uses]:
     """Map each of `memories` (ids) to its uses. One query, none for no memory."""
-    known = _counts[0](memories) if _counts and memories else {}
-    return {pk: known.get(pk, Uses()) for pk in memories}
+    by_id = _counts[0](memories) if _counts and memories else {}
+    return {pk: by_id.get(pk, Uses()) for pk in memories}
 
 
 LONG_AGO = -NEVER
@@ -89,9 +89,9 @@ def ends_in_parts(projects: Collection[int], since: datetime, part: timedelta, p
 
     What should have ended before counts in part 0.
     """
-    found: dict[int, Counter[int]] = defaultdict(Counter)
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
     if not projects:
-        return found
+        return counts
     start, seconds = round(since.timestamp()), round(part.total_seconds())
     spans = [(n, start + n * seconds if n else LONG_AGO, start + (n + 1) * seconds) for n in range(parts)]
     # One range of the index for each project and part. Grouped by part, SQLite computes the end of each memory anew.
@@ -107,8 +107,8 @@ def ends_in_parts(projects: Collection[int], since: datetime, part: timedelta, p
         )
         for project, number, count in cursor.fetchall():
             if count:
-                found[project][number] = count
-    return found
+                counts[project][number] = count
+    return counts
 
 
 def _ending() -> Any:

@@ -37,8 +37,8 @@ def narrowed(
     wanted = checked_tags(tags)
     if not wanted:
         return rows
-    kept = [tag.lower() if WORD.fullmatch(tag) else tag for tag in wanted]
-    tagged = ProjectTag.objects.filter(project_id=project_id, kind__in=(0, 1), tag__in=kept)
+    names = [tag.lower() if WORD.fullmatch(tag) else tag for tag in wanted]
+    tagged = ProjectTag.objects.filter(project_id=project_id, kind__in=(0, 1), tag__in=names)
     return rows.filter(pk__in=tagged.values("memory_id"))
 
 
@@ -55,18 +55,18 @@ def page_at(rows: QuerySet[Memory], *, limit: int, offset: int) -> tuple[list[Me
     ids = rows.values_list("pk", flat=True)
     rest = total - offset - length
     if offset <= rest:
-        found = list(ids.order_by("-pk")[offset : offset + length])
+        page_ids = list(ids.order_by("-pk")[offset : offset + length])
     else:
-        found = list(ids.order_by("pk")[rest : rest + length])
-    shown = Memory.objects.filter(pk__in=found).select_related("approved_by").order_by("-pk")
+        page_ids = list(ids.order_by("pk")[rest : rest + length])
+    shown = Memory.objects.filter(pk__in=page_ids).select_related("approved_by").order_by("-pk")
     return list(shown), total
 
 
 def approvers(memories: Sequence[Memory]) -> dict[int, str]:
     """Return by id who approved each of `memories`: an account, or the token that the history names."""
-    found = {row.pk: str(row.approved_by) for row in memories if row.approved_by is not None}
+    by_id = {row.pk: str(row.approved_by) for row in memories if row.approved_by is not None}
     others = [row.pk for row in memories if row.approved_at is not None and row.approved_by is None]
     if others:
         changes = MemoryChange.objects.filter(memory__in=others, kind=Change.APPROVED).order_by("pk")
-        found |= {pk: actor for pk, actor in changes.values_list("memory_id", "actor") if pk is not None}
-    return found
+        by_id |= {pk: actor for pk, actor in changes.values_list("memory_id", "actor") if pk is not None}
+    return by_id

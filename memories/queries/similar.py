@@ -46,19 +46,19 @@ def similar_to(memory: Memory) -> list[Similar]:
     ids = candidates.in_words(scope, memory.observation, memory.service, CHOSEN)
     ids |= set(candidates.in_meaning(scope, vector, CHOSEN)) if vector else set()
     cosines = vector_search.cosines(vector, ids, EVERYTHING) if vector else {}
-    found = [_related(row, memory, cosines) for row in comparable(rows).filter(pk__in=ids).exclude(pk=memory.pk)]
-    near = sorted((one for one in found if one), key=lambda one: (-one[0], one[1].memory.pk))
+    pairs = [_related(row, memory, cosines) for row in comparable(rows).filter(pk__in=ids).exclude(pk=memory.pk)]
+    near = sorted((one for one in pairs if one), key=lambda one: (-one[0], one[1].memory.pk))
     return [similar for _, similar in near[:MOST]]
 
 
 def _vector_of(memory: Memory) -> QueryVector | None:
     """Return the stored vector of a memory; None without one, and while semantic search is off."""
-    found = answering() if settings.CLAUDEOPS_EMBEDDINGS != "off" else None
-    if found is None:
+    active = answering() if settings.CLAUDEOPS_EMBEDDINGS != "off" else None
+    if active is None:
         return None
-    for _, raw in vector_search.read_vectors(found.model, [memory.pk], EVERYTHING):
-        if len(raw) == found.model.dimensions * STORED.itemsize:
-            return QueryVector(found.model, np.frombuffer(raw, dtype=STORED), found.newest)
+    for _, raw in vector_search.read_vectors(active.model, [memory.pk], EVERYTHING):
+        if len(raw) == active.model.dimensions * STORED.itemsize:
+            return QueryVector(active.model, np.frombuffer(raw, dtype=STORED), active.newest)
     return None
 
 
@@ -66,15 +66,15 @@ def _related(row: Memory, memory: Memory, cosines: Mapping[int, float]) -> tuple
     """Return how near a memory is, for sorting, and what is said of it; None for one that is not similar."""
     alike = row.service == memory.service  # the matcher answers for texts of one service
     cosine = cosines.get(row.pk)
-    found = relation(row.observation, memory.observation, about=memory.service if alike else None, cosine=cosine)
-    if alike and found.kind is Kind.REINFORCES:
+    match = relation(row.observation, memory.observation, about=memory.service if alike else None, cosine=cosine)
+    if alike and match.kind is Kind.REINFORCES:
         return 3.0, Similar(row, "says the same")
-    if alike and found.kind is Kind.CONTRADICTS:
+    if alike and match.kind is Kind.CONTRADICTS:
         return 2.0, Similar(row, "contradicts it")
     if cosine is not None and cosine >= LEAST_COSINE:
         return cosine, Similar(row, f"{cosine:.0%} alike in meaning")
-    if found.score >= LEAST_SHARED:
-        return found.score, Similar(row, f"shares {found.score:.0%} of the content")
+    if match.score >= LEAST_SHARED:
+        return match.score, Similar(row, f"shares {match.score:.0%} of the content")
     return None
 
 
@@ -90,8 +90,8 @@ class Nearest:
 
 def nearest_to(memory: Memory) -> Nearest | None:
     """Return the nearest memory of the same project and agent; None without a similar one. Two searches."""
-    found = similar_to(memory)
-    return compared(found[0].memory, memory.observation, found[0].words) if found else None
+    similar = similar_to(memory)
+    return compared(similar[0].memory, memory.observation, similar[0].words) if similar else None
 
 
 def compared(known: Memory, text: str, words: str) -> Nearest:
@@ -115,9 +115,9 @@ class HeldMemory:
 
 def held_memories(rows: QuerySet[Memory], limit: int) -> list[HeldMemory]:
     """Return the first of `rows`. To find the nearest costs a few queries for each memory: keep `limit` small."""
-    found = list(rows.select_related("project")[:limit])
-    facts = facts_of(memory.pk for memory in found)
-    return [HeldMemory(memory, facts.get(memory.pk), next(iter(similar_to(memory)), None)) for memory in found]
+    memories = list(rows.select_related("project")[:limit])
+    facts = facts_of(memory.pk for memory in memories)
+    return [HeldMemory(memory, facts.get(memory.pk), next(iter(similar_to(memory)), None)) for memory in memories]
 
 
 def facts_of(ids: Iterable[int]) -> dict[int, Fact]:

@@ -68,10 +68,10 @@ class TelemetryFilterSet(django_filters.FilterSet):
 
     def by_text(self, queryset: QuerySet[TelemetryRecord], name: str, value: str) -> QuerySet[TelemetryRecord]:
         newest = queryset.order_by("-at", "-id").values("pk")[:SEARCHED]
-        found = TelemetryRecord.objects.filter(pk__in=newest).annotate(words=Cast("metadata", TextField()))
+        records = TelemetryRecord.objects.filter(pk__in=newest).annotate(words=Cast("metadata", TextField()))
         for word in value.split():
-            found = found.filter(Q(action__icontains=word) | Q(words__icontains=word))
-        return found
+            records = records.filter(Q(action__icontains=word) | Q(words__icontains=word))
+        return records
 
 
 def levels_in_parts(given: Mapping[str, Any], edges: Sequence[datetime]) -> tuple[list[Counter[str]], bool]:
@@ -79,27 +79,27 @@ def levels_in_parts(given: Mapping[str, Any], edges: Sequence[datetime]) -> tupl
 
     `given` are the cleaned values of the filters. True beside the counts: they are of the newest COUNTED alone.
     """
-    asked = {name for name, value in given.items() if value not in (None, "")}
-    if not asked <= BY_HOUR:
+    filters = {name for name, value in given.items() if value not in (None, "")}
+    if not filters <= BY_HOUR:
         return _of_rows(given, edges)
-    found: list[Counter[str]] = [Counter() for _ in edges[1:]]
+    parts: list[Counter[str]] = [Counter() for _ in edges[1:]]
     names = None
     if component := given.get("component"):
         names = [f"{component}:{level}" for level in RecordLevel.values]
     [counted] = hour_counts.in_parts(TelemetryCount, edges, names=names)
-    for part, numbers in zip(found, counted, strict=True):
+    for part, numbers in zip(parts, counted, strict=True):
         for name, number in numbers.items():
             level = name.rpartition(":")[2]
             if given.get("level") in ("", None, level):
                 part[level] += number
-    return found, False
+    return parts, False
 
 
-def _of_rows(given: Mapping[str, Any], edges: Sequence[datetime]) -> tuple[list[Counter[str]], bool]:
-    written = {name: value for name, value in given.items() if name != "during" and value not in (None, "")}
-    rows = TelemetryFilterSet(written, queryset=TelemetryRecord.objects.filter(at__gte=edges[0], at__lt=edges[-1])).qs
+def _of_rows(cleaned: Mapping[str, Any], edges: Sequence[datetime]) -> tuple[list[Counter[str]], bool]:
+    filters = {name: value for name, value in cleaned.items() if name != "during" and value not in (None, "")}
+    rows = TelemetryFilterSet(filters, queryset=TelemetryRecord.objects.filter(at__gte=edges[0], at__lt=edges[-1])).qs
     newest = list(rows.order_by("-at", "-id").values_list("at", "level")[: COUNTED + 1])
-    found: list[Counter[str]] = [Counter() for _ in edges[1:]]
+    parts: list[Counter[str]] = [Counter() for _ in edges[1:]]
     for at, level in newest[:COUNTED]:
-        found[bisect_right(edges, at) - 1][level] += 1
-    return found, len(newest) > COUNTED
+        parts[bisect_right(edges, at) - 1][level] += 1
+    return parts, len(newest) > COUNTED

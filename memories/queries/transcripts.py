@@ -90,19 +90,19 @@ class TranscriptFilterSet(django_filters.FilterSet):
     def by_state(self, queryset: QuerySet[Transcript], name: str, value: str) -> QuerySet[Transcript]:
         # By the few parts that are not done, which partial indexes hold.
         for state in (PartState.FAILED, PartState.UNREADABLE, PartState.WAITING):
-            found = Q(pk__in=TranscriptPart.objects.filter(state=state).order_by().values("transcript"))
+            condition = Q(pk__in=TranscriptPart.objects.filter(state=state).order_by().values("transcript"))
             if value == state.value:
-                return queryset.filter(found)
-            queryset = queryset.exclude(found)
+                return queryset.filter(condition)
+            queryset = queryset.exclude(condition)
         return queryset
 
     def by_text(self, queryset: QuerySet[Transcript], name: str, value: str) -> QuerySet[Transcript]:
         newest = queryset.order_by("-seen_at", "-id").values("pk")[:SEARCHED]
         queryset = Transcript.objects.filter(pk__in=Subquery(newest))
         for word in value.split():
-            told = Exists(Segment.objects.filter(transcript=OuterRef("pk"), narrative__icontains=word))
+            in_narrative = Exists(Segment.objects.filter(transcript=OuterRef("pk"), narrative__icontains=word))
             named = Q(folder__icontains=word) | Q(installation__icontains=word) | Q(cli_session_id__icontains=word)
-            queryset = queryset.filter(named | Q(told))
+            queryset = queryset.filter(named | Q(in_narrative))
         return queryset
 
 
@@ -134,8 +134,8 @@ def with_numbers(rows: QuerySet[Transcript]) -> QuerySet[Transcript]:
 def numbered(rows: Sequence[Transcript]) -> list[Transcript]:
     """Read the rows again, in their order, with the numbers of a list. One query."""
     ids = [row.pk for row in rows]
-    found = with_numbers(listed(Transcript.objects.filter(pk__in=ids))).in_bulk() if ids else {}
-    return [found[pk] for pk in ids if pk in found]
+    by_id = with_numbers(listed(Transcript.objects.filter(pk__in=ids))).in_bulk() if ids else {}
+    return [by_id[pk] for pk in ids if pk in by_id]
 
 
 def listed(rows: QuerySet[Transcript]) -> QuerySet[Transcript]:
@@ -194,7 +194,7 @@ class Contents:
 
 def state_of(transcript: int) -> str:
     """Hash how far the stages of a transcript are; it changes with each of them. One query."""
-    found = (
+    counts = (
         Stage.objects.filter(part__transcript=transcript)
         .order_by()
         .aggregate(
@@ -206,7 +206,7 @@ def state_of(transcript: int) -> str:
             until=Max("not_before"),
         )
     )
-    return hash_of(sorted(found.items()))
+    return hash_of(sorted(counts.items()))
 
 
 def contents_of(transcript: Transcript, after: int = 0, most: int = PARTS) -> Contents:
@@ -215,14 +215,14 @@ def contents_of(transcript: Transcript, after: int = 0, most: int = PARTS) -> Co
     Of each raw answer the beginning is read, as `answer_start`.
     """
     rows = transcript.parts.filter(number__gt=after).select_related("call").defer("prepared", "answer")
-    found = list(rows.annotate(answer_start=Substr("answer", 1, ANSWER)).order_by("number")[: most + 1])
-    shown = {part.pk: PartContents(part) for part in found[:most]}
+    parts = list(rows.annotate(answer_start=Substr("answer", 1, ANSWER)).order_by("number")[: most + 1])
+    shown = {part.pk: PartContents(part) for part in parts[:most]}
     for stage in Stage.objects.filter(part__in=shown).order_by("part", "position"):
         shown[stage.part_id].stages.append(stage)
     segments = segments_of(Segment.objects.filter(part__in=shown))
     for one in segments.segments:
         shown[one.segment.part_id].segments.append(one)
-    further = found[most].number if len(found) > most else None
+    further = parts[most].number if len(parts) > most else None
     return Contents(list(shown.values()), further, segments.cut)
 
 

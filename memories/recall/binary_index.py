@@ -116,10 +116,10 @@ class BinaryIndex:
 
     def distances(self, query: Vectors) -> NDArray[np.uint16]:
         """Count the signs by which each vector differs from the query."""
-        found = np.zeros(self.count, dtype=np.uint16)
-        for word, asked in zip(self.data[_HEAD:, : self.count], pack(query[None])[:, 0], strict=True):
-            found += np.bitwise_count(word ^ asked)
-        return found
+        counts = np.zeros(self.count, dtype=np.uint16)
+        for word, query_word in zip(self.data[_HEAD:, : self.count], pack(query[None])[:, 0], strict=True):
+            counts += np.bitwise_count(word ^ query_word)
+        return counts
 
     def nearest(self, distances: NDArray[np.uint16], most: int, memories: Sequence[int] | None = None) -> Places:
         """Return the places of the `most` smallest distances, nearest first; if given, among these memories."""
@@ -128,11 +128,11 @@ class BinaryIndex:
             places = np.flatnonzero(np.isin(self.memories, np.array(memories, dtype=np.uint64)))
             distances = distances[places]
         if len(distances) > most:
-            found = np.flatnonzero(distances <= np.partition(distances, most - 1)[most - 1])
+            indices = np.flatnonzero(distances <= np.partition(distances, most - 1)[most - 1])
         else:
-            found = np.arange(len(distances))
-        found = found[np.argsort(distances[found], kind="stable")][:most]
-        return found if places is None else places[found]
+            indices = np.arange(len(distances))
+        indices = indices[np.argsort(distances[indices], kind="stable")][:most]
+        return indices if places is None else places[indices]
 
     def cosines(self, query: Vectors, places: Places) -> Vectors:
         """Estimate the cosines of the vectors at these places from the query's floats and their signs.
@@ -204,12 +204,12 @@ def _proven(model: EmbeddingModel, index: BinaryIndex, newest: int) -> BinaryInd
         index = index.keep(index.embeddings <= newest)
     if len(index):
         window = index.data[:_HEAD, max(0, index.count - LOOK_BACK) : index.count]
-        known = dict(zip(window[0].tolist(), window[2].tolist(), strict=True))
-        stored = _rows(model, "id, content_hash", "id BETWEEN %s AND %s", min(known), index.last)
-        same = [known[pk] == check_of(content_hash) for pk, content_hash in stored if pk in known]
+        checks = dict(zip(window[0].tolist(), window[2].tolist(), strict=True))
+        stored = _rows(model, "id, content_hash", "id BETWEEN %s AND %s", min(checks), index.last)
+        same = [checks[pk] == check_of(content_hash) for pk, content_hash in stored if pk in checks]
         if not all(same) or not any(same):
             index = BinaryIndex.empty(model.dimensions)
-        elif late := [pk for pk, _ in stored if pk not in known]:
+        elif late := [pk for pk, _ in stored if pk not in checks]:
             marks = ", ".join(["%s"] * len(late))
             index.add(_rows(model, COLUMNS, f"id IN ({marks})", *late))
     fresh = not len(index)
@@ -235,9 +235,9 @@ def _check(index: BinaryIndex) -> list[int]:
 
 
 def _same_last(model: EmbeddingModel, index: BinaryIndex, content_hash: str) -> bool:
-    known = _check(index)
+    checks = _check(index)
     stored = [(content_hash,)] if content_hash else _rows(model, "content_hash", "id = %s", index.last)
-    return not known or [check_of(found) for (found,) in stored] == known
+    return not checks or [check_of(stored_hash) for (stored_hash,) in stored] == checks
 
 
 def _rows(model: EmbeddingModel, columns: str, condition: str, *params: int, limit: int = -1) -> list[Any]:
@@ -252,9 +252,9 @@ def _rows(model: EmbeddingModel, columns: str, condition: str, *params: int, lim
 
 def _compacted(model: EmbeddingModel, index: BinaryIndex) -> BinaryIndex:
     there = np.fromiter((pk for (pk,) in _rows(model, "id", "id <= %s", index.last)), dtype=np.uint64)
-    found = index.keep(np.isin(index.embeddings, there))
-    found.last = index.last
-    return found
+    new_index = index.keep(np.isin(index.embeddings, there))
+    new_index.last = index.last
+    return new_index
 
 
 def _made_from(model: EmbeddingModel) -> str:
@@ -292,12 +292,12 @@ def read_file(model: EmbeddingModel) -> BinaryIndex | None:
     try:
         header = json.loads(content[digest:start])
         data = np.frombuffer(content, dtype="<u8", offset=start).reshape(-1, header["rows"]).astype(np.uint64)
-        found = BinaryIndex(model.dimensions, data, data.shape[1], int(data[0].max()), data.shape[1])
+        index = BinaryIndex(model.dimensions, data, data.shape[1], int(data[0].max()), data.shape[1])
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise Damaged("its header is not of this version") from error
-    if header != _header(model, found) or len(data) != len(BinaryIndex.empty(model.dimensions).data):
+    if header != _header(model, index) or len(data) != len(BinaryIndex.empty(model.dimensions).data):
         raise Damaged("it was made from other vectors")
-    return found
+    return index
 
 
 def _header(model: EmbeddingModel, index: BinaryIndex) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Filters:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the filters that differ from their defaults, as JSON."""
-        given = {
+        values = {
             each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
         }
         return {
@@ -73,7 +73,7 @@ class Filters:
             else value.isoformat()
             if isinstance(value, datetime)
             else value
-            for name, value in given.items()
+            for name, value in values.items()
         }
 
 
@@ -119,11 +119,11 @@ def scope_of(filters: Filters) -> Where:
 
 
 def _compiled(filters: Filters) -> Where:
-    found = where(within(filters))
+    condition = where(within(filters))
     if filters.project is None or filters.project == ANY_PROJECT:
-        return found
+        return condition
     own = within(replace(filters, project=ANY_PROJECT)).filter(project=filters.project)
-    return replace(found, halves=(where(own), where(within(replace(filters, project=None)))))
+    return replace(condition, halves=(where(own), where(within(replace(filters, project=None)))))
 
 
 @lru_cache(maxsize=512)

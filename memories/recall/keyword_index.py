@@ -98,9 +98,9 @@ TEXTS = ("observation", "service", "tags", "created_at")
 
 def text_of(observation: str, service: str | None, tags: Iterable[str] | None, created_at: datetime) -> str:
     """Return the indexed text of a memory, with its month and year as words: "in May" finds what was said in May."""
-    said = created_at.astimezone(UTC)
-    month = calendar.month_name[said.month]
-    return " ".join([service or "", observation, *(str(tag) for tag in tags or ()), month, str(said.year)])
+    moment = created_at.astimezone(UTC)
+    month = calendar.month_name[moment.month]
+    return " ".join([service or "", observation, *(str(tag) for tag in tags or ()), month, str(moment.year)])
 
 
 def missing() -> list[str]:
@@ -158,18 +158,18 @@ def due(limit: int) -> list[int]:
 
 def catch_up(limit: int | None = None, batch: int = BATCH) -> int:
     """Index what is due, in short transactions of `batch` rows; return how many rows were done."""
-    done = 0
-    while limit is None or done < limit:
-        ids = due(batch if limit is None else min(batch, limit - done))
+    count = 0
+    while limit is None or count < limit:
+        ids = due(batch if limit is None else min(batch, limit - count))
         if not ids:
             break
         begun = time.monotonic()
         _index(ids)
-        done += len(ids)
+        count += len(ids)
         if connection.vendor == "sqlite" and len(ids) == batch:
             # SQLite does not queue its writers: without a pause the others might never get the lock.
             time.sleep(min(PAUSE, time.monotonic() - begun))
-    return done
+    return count
 
 
 def index(ids: Sequence[int], batch: int = BATCH) -> None:
@@ -193,16 +193,16 @@ def _index(ids: Sequence[int]) -> None:
     # Read the texts inside the transaction: the terms must match the text, and a row that is edited meanwhile becomes
     # due again.
     with transaction.atomic():
-        taken = set(
+        due_ids = set(
             MemoryTermsDue.objects.select_for_update(skip_locked=connection.features.has_select_for_update_skip_locked)
             .filter(memory_id__in=ids)
             .values_list("memory_id", flat=True)
         )
-        MemoryTermsDue.objects.filter(memory_id__in=taken).delete()
-        rows = Memory.objects.filter(pk__in=taken).values_list("pk", *TEXTS)
-        found = {pk: index_terms(text_of(*texts)) for pk, *texts in rows}
+        MemoryTermsDue.objects.filter(memory_id__in=due_ids).delete()
+        rows = Memory.objects.filter(pk__in=due_ids).values_list("pk", *TEXTS)
+        terms_by_id = {pk: index_terms(text_of(*texts)) for pk, *texts in rows}
         MemoryTerms.objects.bulk_create(
-            [MemoryTerms(memory_id=pk, terms=" ".join(terms), length=len(terms)) for pk, terms in found.items()],
+            [MemoryTerms(memory_id=pk, terms=" ".join(terms), length=len(terms)) for pk, terms in terms_by_id.items()],
             update_conflicts=True,
             unique_fields=["memory_id"],
             update_fields=["terms", "length"],
@@ -236,16 +236,16 @@ _shares: dict[str, tuple[float, dict[str, float]]] = {}
 
 def collection() -> Collection:
     name, now = _database(), time.monotonic()
-    at, kept = _collections.get(name, (0.0, None))
-    if kept is not None and now - at < RECOUNT:
-        return kept
+    at, previous = _collections.get(name, (0.0, None))
+    if previous is not None and now - at < RECOUNT:
+        return previous
     with connection.cursor() as cursor:
         cursor.execute("SELECT COUNT(*), AVG(length) FROM memory_terms")
         size, mean = cursor.fetchone()
-    found = Collection(size, float(mean or 1.0))
+    current = Collection(size, float(mean or 1.0))
     if size > FEW and not connection.in_atomic_block:
-        _collections[name] = (now, found)
-    return found
+        _collections[name] = (now, current)
+    return current
 
 
 def frequencies(terms: Sequence[str], size: int, unindexed: int = 0) -> tuple[dict[str, int], list[int]]:
@@ -255,19 +255,19 @@ def frequencies(terms: Sequence[str], size: int, unindexed: int = 0) -> tuple[di
     what is indexed in between is in the index.
     """
     name, now = _database(), time.monotonic()
-    kept = ((term, *_counts.get((name, term), (-RECOUNT, 0))) for term in terms)
-    found = {term: count for term, at, count in kept if now - at < RECOUNT}
-    missing = [term for term in terms if term not in found]
+    entries = ((term, *_counts.get((name, term), (-RECOUNT, 0))) for term in terms)
+    counts = {term: count for term, at, count in entries if now - at < RECOUNT}
+    missing = [term for term in terms if term not in counts]
     if missing and connection.vendor == "postgresql" and size >= SAMPLED_FROM:
         shares = _sampled(size)
-        found |= {term: count for term in missing if (count := round(shares.get(term, 0.0) * size)) > FEW}
-        missing = [term for term in missing if term not in found]
+        counts |= {term: count for term in missing if (count := round(shares.get(term, 0.0) * size)) > FEW}
+        missing = [term for term in missing if term not in counts]
     counted, due = _counted(missing, unindexed)
     if not connection.in_atomic_block:
         if len(_counts) > MOST_KEPT:
             _counts.clear()
         _counts.update({(name, term): (now, count) for term, count in counted.items() if count > FEW})
-    return found | counted, due
+    return counts | counted, due
 
 
 def _counted(terms: Sequence[str], unindexed: int) -> tuple[dict[str, int], list[int]]:
@@ -308,8 +308,8 @@ def _sampled(size: int) -> dict[str, float]:
 
 
 def forget() -> None:
-    for kept in (_collections, _counts, _shares):
-        kept.clear()
+    for cache in (_collections, _counts, _shares):
+        cache.clear()
 
 
 def _database() -> str:

@@ -166,8 +166,8 @@ def read(hits: KeywordHits, ids: Iterable[int], scope: Where) -> None:
     """Add the terms of these memories to `hits`, as far as they are indexed and within the scope."""
     wanted = sorted(set(ids) - hits.held.keys())
     if wanted:
-        source, given = filters.listed(wanted)
-        _read(hits, f"(SELECT value AS memory_id FROM {source}) f", [given], scope)  # noqa: S608
+        source, param = filters.listed(wanted)
+        _read(hits, f"(SELECT value AS memory_id FROM {source}) f", [param], scope)  # noqa: S608
 
 
 def selective(rare: Sequence[str], counts: Mapping[str, int], limit: int) -> list[str]:

@@ -56,7 +56,7 @@ def count() -> int:
     Each counts once, also in parallel runs. What another writer keeps busy for LONGEST_LOCK_WAIT is left to the next
     run.
     """
-    done = 0
+    total = 0
     while True:
         try:
             counted = _count_batch()
@@ -64,10 +64,10 @@ def count() -> int:
             if not is_locked(error):
                 raise
             logger.info("recalls are counted later: %s", error)
-            return done
-        done += counted
+            return total
+        total += counted
         if counted < COUNTED_AT_ONCE:
-            return done
+            return total
 
 
 def _count_batch() -> int:
@@ -145,11 +145,11 @@ def page(*, surface: str = "", session: int | None = None, before: int | None = 
     if place is not None:
         at, pk = place
         rows = rows.filter(at__lte=at).filter(Q(at__lt=at) | Q(pk__lt=pk))
-    found = list(rows[: PAGE + 1])
-    shown = found[:PAGE]
+    newest = list(rows[: PAGE + 1])
+    shown = newest[:PAGE]
     wanted = {int(hit[0]) for row in shown for hit in row.hits[:SHOWN]}
     texts = dict(Memory.objects.filter(pk__in=wanted).values_list("pk", "observation"))
-    asked = [
+    entries = [
         Entry(
             row,
             [LoggedHit(int(hit[0]), float(hit[1]), texts.get(int(hit[0]), "")) for hit in row.hits[:SHOWN]],
@@ -157,4 +157,4 @@ def page(*, surface: str = "", session: int | None = None, before: int | None = 
         )
         for row in shown
     ]
-    return Page(asked, shown[-1].pk if len(found) > PAGE else 0)
+    return Page(entries, shown[-1].pk if len(newest) > PAGE else 0)

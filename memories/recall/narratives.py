@@ -99,13 +99,13 @@ def search(query: str, filters: Filters, *, most: int = MOST) -> tuple[Narrative
     other filters are about memories.
     """
     runs = (run for run in query.split() if not run.isascii())  # this index has them whole, and not in pairs
-    asked = list(dict.fromkeys(word for word in (*runs, *words(query)) if word not in STOP_WORDS))[:MOST_WORDS]
-    if not asked:
+    terms = list(dict.fromkeys(word for word in (*runs, *words(query)) if word not in STOP_WORDS))[:MOST_WORDS]
+    if not terms:
         return ()
     on_postgresql = connection.vendor == "postgresql"
     scope = where(transcripts_within(filters))
     sql = (POSTGRESQL_SEARCH if on_postgresql else SQLITE_SEARCH).format(scope=scope.sql)
-    quoted = (f'"{word.replace(chr(34), " ")}"' for word in asked)
+    quoted = (f'"{word.replace(chr(34), " ")}"' for word in terms)
     with connection.cursor() as cursor:
         cursor.execute(sql, [(" or " if on_postgresql else " OR ").join(quoted), *scope.params, most])
         scores = dict(cursor.fetchall())

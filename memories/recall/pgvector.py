@@ -90,12 +90,12 @@ def unusable(model: EmbeddingModel) -> str:
         return "numpy"
     key = (str(connection.settings_dict["NAME"]), model.pk)
     with _lock:
-        at, found = _seen.get(key, (-CHECKED, ""))
+        at, reason = _seen.get(key, (-CHECKED, ""))
     if time.monotonic() - at > CHECKED:
-        found = _look(model)
+        reason = _look(model)
         with _lock:
-            _seen[key] = (time.monotonic(), found)
-    return f"numpy: {found}" if found else ""
+            _seen[key] = (time.monotonic(), reason)
+    return f"numpy: {reason}" if reason else ""
 
 
 def served_by(model: EmbeddingModel) -> str:
@@ -165,10 +165,10 @@ def try_extension() -> str:
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT installed_version FROM pg_available_extensions WHERE name = 'vector'")
-            found = cursor.fetchone()
-            if found is None:
+            row = cursor.fetchone()
+            if row is None:
                 return "this PostgreSQL server has no pgvector installed"
-            if found[0] is None:
+            if row[0] is None:
                 cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except DatabaseError as error:
         reason = str(error).splitlines()[0][:200]
@@ -223,10 +223,10 @@ def _unfit(model: EmbeddingModel) -> str:
     """Return why no index can be made for this model; "" when one can."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT string_to_array(extversion, '.')::int[] FROM pg_extension WHERE extname = 'vector'")
-        found = cursor.fetchone()
-    if found is None:
+        row = cursor.fetchone()
+    if row is None:
         return "this database has no extension pgvector"
-    if tuple(found[0]) < (0, 8):
+    if tuple(row[0]) < (0, 8):
         return "pgvector is older than 0.8, which searches on until enough rows are within the scope"
     if model.dimensions > MOST_DIMENSIONS:
         return f"an HNSW index takes {MOST_DIMENSIONS:,} dimensions at most, and {model.name} has {model.dimensions:,}"

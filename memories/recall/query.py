@@ -80,28 +80,28 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1_024)
 def _words(text: str) -> tuple[str, ...]:
-    found: list[str] = []
+    tokens: list[str] = []
     for whole in COMPOUND.findall(normalise(join_lettered(text))):
         if whole.isalnum():  # most words are of one part
-            found.append(whole)
+            tokens.append(whole)
             continue
         coarse = COARSE.split(whole)
         if len(coarse) > 1:
-            found.append(whole)
+            tokens.append(whole)
         for piece in coarse:
             fine = FINE.split(piece)
             if len(fine) == 1:
-                found.append(piece)
+                tokens.append(piece)
                 continue
             if "'" in piece or "’" in piece:
                 # it's, Caroline's: the word without its ending; don't, isn't: one word.
-                found.append(fine[0] if fine[-1] == "s" else "".join(fine))
+                tokens.append(fine[0] if fine[-1] == "s" else "".join(fine))
                 continue
-            found.append(piece)
+            tokens.append(piece)
             # 2.1.330 is not found by its 2, but web-01 by web and by 01.
-            found += [part for part in fine if len(part) > 1 or not part.isdigit()]
+            tokens += [part for part in fine if len(part) > 1 or not part.isdigit()]
     # /etc/.hidden has nothing before its dot
-    return tuple(part for word in found if word for part in ((word,) if word.isascii() else _term_parts(word)))
+    return tuple(part for word in tokens if word for part in ((word,) if word.isascii() else _term_parts(word)))
 
 
 def _term_parts(word: str) -> Iterator[str]:
@@ -133,15 +133,15 @@ class Query:
 def read_query(text: str) -> Query:
     """Parse a query. Its terms are distinct, in order; stop words count only when there is nothing else."""
     cut = normalise(text[:LONGEST_QUERY])
-    found = words(text[:LONGEST_QUERY])  # with its capitals: the A of "team A owns" is no article
-    kept = [word for word in found if word not in STOP_WORDS] or found
-    terms = tuple(dict.fromkeys(term_of(word) for word in kept))[:MOST_TERMS]
+    tokens = words(text[:LONGEST_QUERY])  # with its capitals: the A of "team A owns" is no article
+    content = [word for word in tokens if word not in STOP_WORDS] or tokens
+    terms = tuple(dict.fromkeys(term_of(word) for word in content))[:MOST_TERMS]
     wholes = [next(filter(None, groups)) for groups in QUOTED.findall(cut)]
-    wholes += [word for word in found if is_identifier(word)]
+    wholes += [word for word in tokens if is_identifier(word)]
     bare = cut.strip(" \"'`“”.?!,;:")
     if " " in bare and bare.count(" ") < 8:
         wholes.append(bare)
-    literal = bool(QUOTED.search(cut)) or len(kept) <= 2 or all(is_identifier(word) for word in kept)
+    literal = bool(QUOTED.search(cut)) or len(content) <= 2 or all(is_identifier(word) for word in content)
     return Query(cut, terms, tuple(dict.fromkeys(whole.strip() for whole in wholes if whole.strip())), literal)
 
 
@@ -159,8 +159,8 @@ def said_by(turn: str, terms: Container[str]) -> bool:
 
 
 @lru_cache(maxsize=1_024)
-def _name(said: str) -> str:
-    return term_of(normalise(said))
+def _name(name: str) -> str:
+    return term_of(normalise(name))
 
 
 def stands_whole(wholes: Sequence[str], text: str) -> bool:

@@ -64,14 +64,14 @@ def _floats(text: str, embedder: Embedder, answering: Answering) -> Vectors:
         if key in _kept:
             _kept.move_to_end(key)
             return _kept[key]
-    found = np.asarray(embedder.embed([text])[0], dtype=np.float32)
-    if found.shape != (answering.model.dimensions,):
-        raise SemanticOff(f"the embedder gave {found.size} dimensions, not {answering.model.dimensions}")
+    floats = np.asarray(embedder.embed([text])[0], dtype=np.float32)
+    if floats.shape != (answering.model.dimensions,):
+        raise SemanticOff(f"the embedder gave {floats.size} dimensions, not {answering.model.dimensions}")
     with _lock:
-        _kept[key] = found
+        _kept[key] = floats
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
-    return found
+    return floats
 
 
 def forget() -> None:

@@ -24,20 +24,20 @@ def above_minimum(
     """Drop candidates below the minimum score, which is lower without vectors."""
     floor = weights.minimum_by_words if by_words else weights.minimum
     everything = list(ranked)
-    kept = [one for one in everything if one.fused + one.context + one.gentler >= floor]
-    dropped[trust.BELOW_MINIMUM] += len(everything) - len(kept)
-    return kept
+    candidates = [one for one in everything if one.fused + one.context + one.gentler >= floor]
+    dropped[trust.BELOW_MINIMUM] += len(everything) - len(candidates)
+    return candidates
 
 
 def select(ranked: Sequence[Candidate], wanted: int) -> tuple[list[Candidate], dict[int, list[int]]]:
     """Return the best `wanted` distinct candidates, and the near-duplicates of each."""
     compared = {one.memory_id for one in ranked[: 4 * wanted + 20]}
-    said: dict[int, frozenset[str]] = {}
+    terms_by_id: dict[int, frozenset[str]] = {}
 
     def terms_of(one: Candidate) -> frozenset[str] | None:
-        if one.memory_id in compared and one.memory_id not in said:
-            said[one.memory_id] = _said(one)
-        return said.get(one.memory_id)
+        if one.memory_id in compared and one.memory_id not in terms_by_id:
+            terms_by_id[one.memory_id] = _said(one)
+        return terms_by_id.get(one.memory_id)
 
     return collapse(ranked, lambda a, b: near_identical(terms_of(a), terms_of(b)), wanted)
 
@@ -53,17 +53,17 @@ def collapse(
     ranked: Sequence[Candidate], alike: Callable[[Candidate, Candidate], bool], most: int
 ) -> tuple[list[Candidate], dict[int, list[int]]]:
     """Return the first `most` that are not alike, and the others that are like each."""
-    kept: list[Candidate] = []
+    distinct: list[Candidate] = []
     stands_for: dict[int, list[int]] = {}
     for one in ranked:
-        twin = next((k for k in kept if alike(k, one)), None)
+        twin = next((k for k in distinct if alike(k, one)), None)
         if twin is not None:
             stands_for.setdefault(twin.memory_id, []).append(one.memory_id)
-        elif len(kept) < most:
-            kept.append(one)
+        elif len(distinct) < most:
+            distinct.append(one)
         else:
             break
-    return kept, stands_for
+    return distinct, stands_for
 
 
 def near_identical(a: frozenset[str] | None, b: frozenset[str] | None) -> bool:

@@ -198,15 +198,15 @@ def read(ids: Sequence[int], scope: Where, model: int = 0) -> list[Row]:
     """Read those of these memories, each named once, that are within the scope, with their vectors by `model`."""
     if not ids:
         return []
-    source, given = filters.listed(ids)
+    source, param = filters.listed(ids)
     # CROSS JOIN: SQLite keeps this order. With a taxonomy in the scope it would read all memories of the taxonomy.
-    return _read(f"{source} CROSS JOIN memories", [given], "memories.id = given.value", [], scope, model)
+    return _read(f"{source} CROSS JOIN memories", [param], "memories.id = given.value", [], scope, model)
 
 
 def read_neighbours(candidates: Iterable[Candidate], scope: Where, model: int = 0) -> list[Row]:
     """Read the memories before and after these in their sequences, within the scope."""
-    known = {(one.sequence, one.position) for one in candidates if one.sequence and one.position is not None}
-    around = {(name, place + step) for name, place in known if place is not None for step in (-1, 1)} - known
+    places = {(one.sequence, one.position) for one in candidates if one.sequence and one.position is not None}
+    around = {(name, place + step) for name, place in places if place is not None for step in (-1, 1)} - places
     if not around:
         return []
     marks = ", ".join(["(%s, %s)"] * len(around))
@@ -257,13 +257,13 @@ def hit_of(one: Candidate, parts: Parts, collapsed: Sequence[int]) -> Hit:
     )
 
 
-def _read(source: str, given: Sequence[Any], which: str, values: Sequence[Any], scope: Where, model: int) -> list[Row]:
+def _read(source: str, params: Sequence[Any], which: str, values: Sequence[Any], scope: Where, model: int) -> list[Row]:
     columns = COLUMNS.format(plus="+" if connection.vendor == "sqlite" else "", unconfirmed=kept_back_sql())
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {columns} FROM {source} LEFT JOIN memory_terms t ON t.memory_id = memories.id "  # noqa: S608
             f"LEFT JOIN embeddings e ON e.memory_id = memories.id AND e.model_id = %s WHERE {which} AND {scope.sql}",
-            [*given, model, *values, *scope.params],
+            [*params, model, *values, *scope.params],
         )
         rows: list[Row] = cursor.fetchall()
     return rows
@@ -271,8 +271,8 @@ def _read(source: str, given: Sequence[Any], which: str, values: Sequence[Any], 
 
 def _time_of(value: datetime | str) -> datetime:
     """Convert a database time; SQLite's is text without a zone, in UTC."""
-    found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _json(value: Any) -> Any:

@@ -95,26 +95,26 @@ class ModelRewriter:
 
     def rewrite(self, query: str) -> Rewritten:
         text = fold(mask(query)[:LONGEST_QUERY])  # masked before the cut, which may halve a credential
-        known = self._remembered(text)
-        if known is None:
+        extra = self._remembered(text)
+        if extra is None:
             question = json.dumps({"query": text}, ensure_ascii=False)
-            found = ask("rewriter", PROMPT, question, OtherWords, seconds=self.seconds)
-            if not isinstance(found, Answer):
-                return Rewritten(_said(found, self.seconds))
+            answer = ask("rewriter", PROMPT, question, OtherWords, seconds=self.seconds)
+            if not isinstance(answer, Answer):
+                return Rewritten(_said(answer, self.seconds))
             try:
-                known = checked(found.value.query, text)
+                extra = checked(answer.value.query, text)
             except ValueError as error:
                 return Rewritten(f"failed: no usable answer ({error})")
-            self._remember(text, known)
-        return Rewritten(f"rewritten: {known}", known) if known else Rewritten("not rewritten: nothing was added")
+            self._remember(text, extra)
+        return Rewritten(f"rewritten: {extra}", extra) if extra else Rewritten("not rewritten: nothing was added")
 
     def _remembered(self, text: str) -> str | None:
         with self._lock:
-            until, known = self._answers.get(text, (0.0, None))
-            if known is None or self._clock() >= until:
+            until, extra = self._answers.get(text, (0.0, None))
+            if extra is None or self._clock() >= until:
                 return None
             self._answers.move_to_end(text)
-            return known
+            return extra
 
     def _remember(self, text: str, known: str) -> None:
         with self._lock:
@@ -146,12 +146,12 @@ def checked(said: str, query: str) -> str:
         raise ValueError("the answer is too long")
     if judge(said, fold(said)).verdict == "hold":
         raise ValueError("the answer is none that may be searched by")
-    asked = read_query(query)
-    there = words(asked.text)
+    parsed_query = read_query(query)
+    there = words(parsed_query.text)
     own = set(there)
-    kept = [piece for piece in JOINED.sub(" ", fold(said)).split() if all(_known(word, own) for word in words(piece))]
-    text = " ".join(filter(None, (piece.strip(EDGES) for piece in kept)))
-    if set(read_query(text).terms) <= set(asked.terms):
+    pieces = [piece for piece in JOINED.sub(" ", fold(said)).split() if all(_known(word, own) for word in words(piece))]
+    text = " ".join(filter(None, (piece.strip(EDGES) for piece in pieces)))
+    if set(read_query(text).terms) <= set(parsed_query.terms):
         return ""
     held = set(words(text))
     missing = [name for name in dict.fromkeys(there) if is_identifier(name) and name not in held]
@@ -163,10 +163,10 @@ def _known(word: str, own: set[str]) -> bool:
 
 
 def current() -> Rewriter | None:
-    found = chosen("rewriter")
-    if found.off:
+    choice = chosen("rewriter")
+    if choice.off:
         return None
-    return _rewriter(found.backend_name, settings.CLAUDEOPS_MODEL_URL, found.model, TIMEOUT)
+    return _rewriter(choice.backend_name, settings.CLAUDEOPS_MODEL_URL, choice.model, TIMEOUT)
 
 
 @lru_cache(maxsize=4)

@@ -82,13 +82,13 @@ def ask(access: Access, question: Question, surface: str) -> Recall:
     """
     asker = Asker(surface, access.actor, access.session_id)
     filters = filters_of(access, question)
-    found = recall(question.query, filters, profile=question.profile, limit=question.limit, asked_by=asker)
+    answer = recall(question.query, filters, profile=question.profile, limit=question.limit, asked_by=asker)
     if NARRATIVES in question.include:
-        found = replace(found, narratives=narratives.search(question.query, filters))
-    if access.confined and trust.OTHER_SCOPE in found.trace.dropped:
-        kept = {reason: count for reason, count in found.trace.dropped.items() if reason != trust.OTHER_SCOPE}
-        found = replace(found, trace=replace(found.trace, dropped=kept))
-    return found
+        answer = replace(answer, narratives=narratives.search(question.query, filters))
+    if access.confined and trust.OTHER_SCOPE in answer.trace.dropped:
+        dropped = {reason: count for reason, count in answer.trace.dropped.items() if reason != trust.OTHER_SCOPE}
+        answer = replace(answer, trace=replace(answer.trace, dropped=dropped))
+    return answer
 
 
 def by_person(name: str) -> Access:
@@ -108,8 +108,8 @@ def as_data(found: Recall) -> dict[str, Any]:
 def filters_of(access: Access, question: Question) -> Filters:
     """Resolve the question's names to filters. Raises as `ask` does."""
     if question.category and not any(question.category in one.categories for one in TAXONOMIES.values()):
-        known = sorted({category for one in TAXONOMIES.values() for category in one.categories})
-        raise InvalidRecall(f"category is {question.category!r}; allowed are {', '.join(known)}.")
+        categories = sorted({category for one in TAXONOMIES.values() for category in one.categories})
+        raise InvalidRecall(f"category is {question.category!r}; allowed are {', '.join(categories)}.")
     if unknown := sorted(set(question.include) - {NARRATIVES}):
         raise InvalidRecall(f"include is {unknown[0]!r}; allowed is {NARRATIVES}.")
     if question.include_hold or question.include:
@@ -130,8 +130,8 @@ def filters_of(access: Access, question: Question) -> Filters:
 def _project(access: Access, slug: str | None) -> int | Literal["any"] | None:
     if slug == GLOBAL and not Project.objects.filter(slug=GLOBAL).exists():
         return None  # everybody may see global memories
-    found = project_of(access, slug)
-    return access.project if access.confined or found is None else found.pk
+    project = project_of(access, slug)
+    return access.project if access.confined or project is None else project.pk
 
 
 def _agent(access: Access, slug: str | None) -> str | None:
@@ -165,15 +165,15 @@ def recall(
     weights = weights or fusion.configured()
     most = max(CANDIDATES, (limit or 0) + MORE_THAN_ASKED)
     search = _Search(where.checked(), weights, at or where.as_of or timezone.now(), most, worded=worded)
-    asked = read_query(query)
-    chosen = rerank.profile_named(profile, asked)
+    parsed_query = read_query(query)
+    chosen = rerank.profile_named(profile, parsed_query)
     rerank.hits_to_return(chosen, limit, [])
-    if asked.terms:
-        search.run(asked, fold(query[:LONGEST_QUERY]))
+    if parsed_query.terms:
+        search.run(parsed_query, fold(query[:LONGEST_QUERY]))
         if rewrite:
-            search.run_rewritten(query, asked, chosen)
+            search.run_rewritten(query, parsed_query, chosen)
     hits = tuple(search.hits(chosen, limit))
-    trace = search.trace(asked, chosen.name)
+    trace = search.trace(parsed_query, chosen.name)
     entry = log.add(query, where, hits, asked_by, timezone.now(), search.other.text) if asked_by else None
     return Recall(query, hits, trace, entry)
 
@@ -181,9 +181,9 @@ def recall(
 def candidates_of(query: str, where: Filters, *, at: datetime) -> tuple[list[Candidate], str, Likeness]:
     """Return (unranked candidates, the state of semantic search, their likeness), for benchmarks."""
     search = _Search(where.checked(), fusion.WEIGHTS, at, CANDIDATES)
-    asked = read_query(query)
-    if asked.terms:
-        search.run(asked, fold(query[:LONGEST_QUERY]))
+    parsed_query = read_query(query)
+    if parsed_query.terms:
+        search.run(parsed_query, fold(query[:LONGEST_QUERY]))
     return list(search.candidates.values()), search.semantic, search.likeness
 
 
@@ -280,12 +280,12 @@ class _Search:
         while True:
             ids = list(dict.fromkeys([*chosen, *by_vector[: self.most]]))
             read(ids)  # what the search did not
-            found = [results.candidate(row) for pk in ids if (row := rows[pk])]
-            if self.most >= CANDIDATES_OF_TURNS or not any(one.sequence for one in found):
+            candidates = [results.candidate(row) for pk in ids if (row := rows[pk])]
+            if self.most >= CANDIDATES_OF_TURNS or not any(one.sequence for one in candidates):
                 break
             self.most = CANDIDATES_OF_TURNS
             chosen = self.chosen(by_words, {**estimates, **near.cosines})
-        there = self.as_it_was(found)
+        there = self.as_it_was(candidates)
         self.dropped[trust.OTHER_SCOPE] += len(ids) - len(there)
         self.judge(there)
         around = results.read_neighbours(self.candidates.values(), self.scope, model)
@@ -340,21 +340,21 @@ class _Search:
             self.words.add((one.memory_id, one.length or 0, one.terms or "") for one in new)
         if not isinstance(self.vector, str):
             rest = [(pk, one.vector) for pk, one in self.candidates.items() if pk not in self.cosines and one.vector]
-            found = vector_search.Nearest(self.cosines)
-            found.take(self.vector, rest)
+            nearest = vector_search.Nearest(self.cosines)
+            nearest.take(self.vector, rest)
         places = {pk: place for place, pk in enumerate(by_words, 1)}
         near = {pk: place for place, pk in enumerate(by_vector, 1)}
         turns = {(one.sequence, one.position): pk for pk, one in self.candidates.items() if one.sequence}
-        said: defaultdict[str, set[str]] = defaultdict(set)
+        sequence_terms: defaultdict[str, set[str]] = defaultdict(set)
         for (sequence, _), pk in turns.items():
-            said[sequence].update(self.words.terms_in(pk))
+            sequence_terms[sequence].update(self.words.terms_in(pk))
         for pk, one in self.candidates.items():
             one.cosine, one.vector_rank = self.cosines.get(pk), near.get(pk)
             one.coverage, one.keyword_rank = self.words.coverage(pk), places.get(pk)
             one.keyword_score = self.words.score(pk) if pk in places else None
             one.phrase = stands_whole(self.asked.wholes, one.observation)
             if one.sequence:
-                one.shared = self.shared(one, turns, said[one.sequence])
+                one.shared = self.shared(one, turns, sequence_terms[one.sequence])
                 one.speaker = said_by(one.observation, self.asked.terms)
 
     def shared(self, one: Candidate, turns: Mapping[tuple[str, int | None], int], by_others: Collection[str]) -> float:
@@ -375,13 +375,13 @@ class _Search:
 
     def hits(self, profile: rerank.Profile, limit: int | None) -> list[Hit]:
         wanted = rerank.hits_to_return(profile, limit, [one.score for one in self.ranked])
-        kept, collapsed = rerank.select(self.ranked, wanted)
+        best, collapsed = rerank.select(self.ranked, wanted)
         twins = sum(map(len, collapsed.values()))
         self.dropped[trust.NEAR_IDENTICAL] += twins
-        self.dropped[trust.BEYOND] += len(self.ranked) - len(kept) - twins
+        self.dropped[trust.BEYOND] += len(self.ranked) - len(best) - twins
         return [
             results.hit_of(one, fusion.parts_of(one, self.at, self.weights), collapsed.get(one.memory_id, ()))
-            for one in kept
+            for one in best
         ]
 
     def trace(self, asked: Query, profile: str) -> Trace:

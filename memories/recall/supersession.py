@@ -72,12 +72,12 @@ def raised(ranked: Sequence[Candidate], likeness: Likeness, lead: float = LEAD) 
     if not pairs:
         return {}
     likely = likeness([one.memory_id for one in top])
-    found: dict[int, float] = {}
+    scores: dict[int, float] = {}
     for below, above in pairs:
         newer = top[below]
         if likely[below, above] + ANSWERS * newer.coverage >= ALIKE:
-            found[newer.memory_id] = max(found.get(newer.memory_id, 0.0), top[above].score)
-    return found
+            scores[newer.memory_id] = max(scores.get(newer.memory_id, 0.0), top[above].score)
+    return scores
 
 
 def _may_yield(older: Candidate, newer: Candidate, lead: float) -> bool:
@@ -106,7 +106,7 @@ def likely(cosines: NDArray[np.float32], candidates: Sequence[Candidate], asked:
 
     Compares pairs of one service, or of which one names none, where the newer ranks below the older.
     """
-    found = np.zeros_like(cosines)
+    scores = np.zeros_like(cosines)
     terms, whether = frozenset(asked.terms), WHETHER.match(asked.text) is not None
     for below, above in np.argwhere(np.tril(cosines[:, :FIRST], -1) >= LEAST).tolist():
         later, earlier = candidates[below], candidates[above]
@@ -114,8 +114,8 @@ def likely(cosines: NDArray[np.float32], candidates: Sequence[Candidate], asked:
             continue
         if later.service == earlier.service or not (later.service and earlier.service):
             by_words = words_of(said(earlier.observation), said(later.observation), terms, whether)
-            found[below, above] = cosines[below, above] + by_words
-    return found
+            scores[below, above] = cosines[below, above] + by_words
+    return scores
 
 
 def words_of(earlier: Said, later: Said, asked: frozenset[str], whether: bool) -> float:

@@ -56,11 +56,11 @@ class Nearest:
         if good:
             floats = np.frombuffer(b"".join([raw for _, raw in good]), dtype="<f4").reshape(len(good), -1)
             near = floats @ query.floats
-            found = dict(zip([pk for pk, _ in good], near.tolist(), strict=True))
+            by_id = dict(zip([pk for pk, _ in good], near.tolist(), strict=True))
             for place in np.flatnonzero(~np.isfinite(near)):  # it would break an answer's JSON
-                del found[good[place][0]]
-            self.broken += len(good) - len(found)
-            self.cosines |= found
+                del by_id[good[place][0]]
+            self.broken += len(good) - len(by_id)
+            self.cosines |= by_id
 
 
 class VectorSearch:
@@ -79,13 +79,13 @@ class VectorSearch:
         if not self.off:
             rows, by = pgvector.nearest(self.query, scope)
             if rows is not None:
-                found = Nearest(by=by)
-                found.take(self.query, rows)
-                return found
+                result = Nearest(by=by)
+                result.take(self.query, rows)
+                return result
         else:
             by = self.off
         index = self._current()
-        found = Nearest(by=f"{by}; {index.note}" if index.note else by)
+        result = Nearest(by=f"{by}; {index.note}" if index.note else by)
         index.note = ""
         distances, many = index.distances(self.query.floats), rescored(len(index), limit)
 
@@ -98,26 +98,26 @@ class VectorSearch:
             else:
                 ids = index.embeddings[best[:most]].tolist()
                 rows = read_vectors(self.query.model, ids, scope, "id")
-            found.take(self.query, rows)
+            result.take(self.query, rows)
             return len(ids) - len(rows)
 
         places = index.nearest(distances, many)
         if scope != EVERYTHING and len(index) <= LISTED_FIRST:
             inside = filters.ids_in(scope)
-            found.outside = len(set(index.memories[places].tolist()).difference(inside))
+            result.outside = len(set(index.memories[places].tolist()).difference(inside))
             take(index.nearest(distances, many, inside))
-            return found
-        found.outside = take(places)
-        share = len(found.cosines) / max(1, found.outside + len(found.cosines))
+            return result
+        result.outside = take(places)
+        share = len(result.cosines) / max(1, result.outside + len(result.cosines))
         if scope == EVERYTHING and share < ENOUGH_INSIDE:
             index.live = 0  # most of it was deleted: compacted at the next search
         if scope == EVERYTHING or share >= ENOUGH_INSIDE:
-            return found
+            return result
         if share * len(index) <= LISTED:
             take(index.nearest(distances, many, filters.ids_in(scope, 2 * LISTED)))
         else:
             take(index.nearest(distances, min(MOST_RESCORED, int(many / share))))
-        return found
+        return result
 
     def estimates(self, ids: Sequence[int]) -> dict[int, float]:
         """Estimate the cosines of these memories without the database; empty with pgvector."""
@@ -141,9 +141,9 @@ def rescored(size: int, limit: int) -> int:
 
 def cosines(query: QueryVector, ids: Iterable[int], scope: Where) -> dict[int, float]:
     """Return exact cosines of these memories, as far as they are within the scope and have a vector."""
-    found = Nearest()
-    found.take(query, read_vectors(query.model, list(ids), scope))
-    return found.cosines
+    result = Nearest()
+    result.take(query, read_vectors(query.model, list(ids), scope))
+    return result.cosines
 
 
 def between(stored: Sequence[bytes | memoryview | None], dimensions: int) -> Vectors:
@@ -159,7 +159,7 @@ def read_vectors(model: EmbeddingModel, ids: Sequence[int], scope: Where, column
     """Read the stored vectors of these memories (or embeddings, by `column` id) within the scope."""
     if not ids:
         return []
-    source, given = filters.listed(ids)
+    source, param = filters.listed(ids)
     join, condition = "", ""
     params: tuple[Any, ...] = ()
     if scope != EVERYTHING:
@@ -168,7 +168,7 @@ def read_vectors(model: EmbeddingModel, ids: Sequence[int], scope: Where, column
         cursor.execute(  # CROSS JOIN: SQLite keeps this order
             f"SELECT e.memory_id, e.vector FROM {source} CROSS JOIN embeddings e {join} "  # noqa: S608
             f"WHERE e.{column} = given.value AND e.model_id = %s {condition}",
-            [given, model.pk, *params],
+            [param, model.pk, *params],
         )
         rows: list[Any] = cursor.fetchall()
     return rows

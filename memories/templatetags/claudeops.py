@@ -62,8 +62,8 @@ def fades(memory: Memory) -> SafeString:
     end = forecast(memory, now).inactive_at
     if end is None:
         return NONE
-    left = (end - now).days
-    level = "bad" if left < 3 else "warn" if left < 8 else ""
+    days = (end - now).days
+    level = "bad" if days < 3 else "warn" if days < 8 else ""
     return format_html('<span class="fades {}">{}</span>', level, due(end))
 
 
@@ -80,17 +80,17 @@ STATUS_ICONS = {"active": "ok", "unconfirmed": "held", "held": "held", "rejected
 def status_icon(memory: Memory) -> SafeString:
     """A memory's status as an icon that is named by it and by its reason."""
     status, reason = status_of(memory), why_of(memory)
-    said = f"{status}: {reason}" if reason else status
+    label = f"{status}: {reason}" if reason else status
     if memory.persistent:
-        said += "; persistent"
-    return _status_icon(STATUS_ICONS[status], said)
+        label += "; persistent"
+    return _status_icon(STATUS_ICONS[status], label)
 
 
 @lru_cache(maxsize=SAID)
-def _status_icon(name: str, said: str) -> SafeString:
+def _status_icon(name: str, label: str) -> SafeString:
     return format_html(
         '<svg class="i i-{}" role="img" aria-label="{}"><title>{}</title><use href="#i-{}"/></svg>',
-        *(name, said, said, name),
+        *(name, label, label, name),
     )
 
 

@@ -28,6 +28,6 @@ class Observed:
 @register.simple_tag
 def observed_session(pk: int) -> Observed:
     """Return what was observed of a session. Three queries."""
-    found = segments_of(Segment.objects.filter(transcript__session=pk), FACTS)
+    segments = segments_of(Segment.objects.filter(transcript__session=pk), FACTS)
     rows = with_numbers(Transcript.objects.filter(session=pk)).order_by("pk")
-    return Observed([draw_row(row) for row in rows], draw_facts(found.segments), found.cut)
+    return Observed([draw_row(row) for row in rows], draw_facts(segments.segments), segments.cut)

@@ -110,8 +110,8 @@ def confirm_and_run(
     asks = action.confirm or action.params or ids is None
     sent = bool(form.cleaned_data["confirmed"] or request.method == "DELETE" or not asks)
     answers = AnswersForm(action, rows, sample if merging else [], request.POST if sent else None)
-    seen = form.cleaned_data["count"]
-    if sent and seen in (None, count) and answers.is_valid():
+    shown_count = form.cleaned_data["count"]
+    if sent and shown_count in (None, count) and answers.is_valid():
         try:
             result = action.run(
                 rows,
@@ -139,7 +139,7 @@ def confirm_and_run(
         "ids": None if ids is None else IdRangesField.pack(ids),
         "up_to": newest,
         "drawn_at": form.cleaned_data["drawn"] or timezone.now(),
-        "seen": seen if sent and seen != count else None,
+        "seen": shown_count if sent and shown_count != count else None,
         "back": back,
         "post_url": post_url,
     }
@@ -196,12 +196,12 @@ def undo_all(request: HttpRequest) -> HttpResponse:
             count += _undo(address, request)
         except (MemoriesError, ValueError) as error:
             refused.append(str(error))
-    said = [f"{count} {'change is' if count == 1 else 'changes are'} undone."] if count or not refused else []
-    said += refused[:SAID]
+    lines = [f"{count} {'change is' if count == 1 else 'changes are'} undone."] if count or not refused else []
+    lines += refused[:SAID]
     if len(refused) > SAID:
-        said.append(f"{len(refused) - SAID} more are left as they are.")
+        lines.append(f"{len(refused) - SAID} more are left as they are.")
     level = messages.SUCCESS if count and not refused else messages.WARNING
-    return answer(request, " ".join(said), back=reverse("memories"), level=level)
+    return answer(request, " ".join(lines), back=reverse("memories"), level=level)
 
 
 def _undo(address: str, request: HttpRequest) -> bool:
@@ -211,15 +211,15 @@ def _undo(address: str, request: HttpRequest) -> bool:
         match = resolve(address.partition("?")[0])
     except Resolver404:
         raise ValueError(f"There is nothing to undo at {address[:80]}.") from None
-    given: dict[str, Any] = match.kwargs
+    arguments: dict[str, Any] = match.kwargs
     if match.url_name == "memory-undo":
-        return restore(given["pk"], given["change"], by=by, only_latest=True) is not None
+        return restore(arguments["pk"], arguments["change"], by=by, only_latest=True) is not None
     if match.url_name == "memories-undo":
-        return lifecycle.undo(given["change"], by=by).back > 0
-    if match.url_name == "inbox-undo" and given["kind"] in inbox.KINDS:
-        kind = inbox.KINDS[given["kind"]]
+        return lifecycle.undo(arguments["change"], by=by).back > 0
+    if match.url_name == "inbox-undo" and arguments["kind"] in inbox.KINDS:
+        kind = inbox.KINDS[arguments["kind"]]
         if not request.user.has_perm(kind.permission):
             raise ValueError(f"You may not decide about {kind.label.lower()}.")
-        kind.undo(given["token"], by=by)
+        kind.undo(arguments["token"], by=by)
         return True
     raise ValueError(f"There is nothing to undo at {address[:80]}.")

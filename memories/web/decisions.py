@@ -42,17 +42,17 @@ def decisions(request: HttpRequest) -> HttpResponse:
     one = RANGES.get(request.GET.get("range", ""), RANGES["30d"])
     edges = edges_of(one, timezone.now())
     key = f"decision-figures-{one.name}-{edges[-1].isoformat()}"
-    found: Figures | None = cache.get(key)
-    if found is None:
-        found = decision_figures.read(edges)
-        cache.set(key, found, SECONDS)
+    figures: Figures | None = cache.get(key)
+    if figures is None:
+        figures = decision_figures.read(edges)
+        cache.set(key, figures, SECONDS)
     context = {
         "range": one,
         "ranges": RANGES.values(),
-        "gate": _chart("Decisions of the gate", "memory.gate.completed", one, edges, found.gate, GATE),
-        "triage": _chart("Decisions on proposals", "memory.triage.completed", one, edges, found.triage, TRIAGE),
-        "gate_tables": [_table("Agent", found.gate_agents, GATE), _table("Rule", found.gate_rules, GATE)],
-        "triage_tables": [_table("Tier", found.triage_tiers, TRIAGE), _table("Rule", found.triage_rules, TRIAGE)],
+        "gate": _chart("Decisions of the gate", "memory.gate.completed", one, edges, figures.gate, GATE),
+        "triage": _chart("Decisions on proposals", "memory.triage.completed", one, edges, figures.triage, TRIAGE),
+        "gate_tables": [_table("Agent", figures.gate_agents, GATE), _table("Rule", figures.gate_rules, GATE)],
+        "triage_tables": [_table("Tier", figures.triage_tiers, TRIAGE), _table("Rule", figures.triage_rules, TRIAGE)],
     }
     return render(request, "telemetry/decisions.html", context)
 

@@ -230,20 +230,20 @@ class EditForm(forms.Form):
 
     def changes(self) -> dict[str, Any]:
         """Return the arguments of `verbs.edit`, for a valid form; an unmoved slider (two decimals) changes nothing."""
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if "observation" in self.data:
-            given["observation"] = self.cleaned_data["observation"]
+            arguments["observation"] = self.cleaned_data["observation"]
         confidence = self.cleaned_data["confidence"]
         if confidence is not None and stored.checked_confidence(confidence) != round(self.memory.confidence, DECIMALS):
-            given["confidence"] = confidence
+            arguments["confidence"] = confidence
         if self.cleaned_data["active"] is not None:
-            given["active"] = self.cleaned_data["active"]
-        given |= {
+            arguments["active"] = self.cleaned_data["active"]
+        arguments |= {
             name: self.cleaned_data[name] for name in self.FURTHER if self._was_sent(name) and name in self.changed_data
         }
-        if "project" in given:
-            given["project"] = given["project"] and given["project"].pk
-        return given
+        if "project" in arguments:
+            arguments["project"] = arguments["project"] and arguments["project"].pk
+        return arguments
 
 
 class RollBackForm(forms.Form):
@@ -289,20 +289,20 @@ class RecallForm(forms.Form):
             choice.choices = [("", "any"), *((name, name) for name in values)]
 
     def question(self) -> Question:
-        given = self.cleaned_data
+        cleaned = self.cleaned_data
         return Question(
-            query=given["query"],
-            project=given["project"] or None,
-            agent=given["agent"] or None,
-            service=given["service"] or None,
-            category=given["category"] or None,
-            taxonomy=given["taxonomy"] or None,
-            tags=tuple(tag.strip() for tag in given["tags"].split(",") if tag.strip()),
-            limit=given["limit"],
-            profile=given["profile"],
-            as_of=given["as_of"],
-            include_hold=given["include_hold"],
-            include=(NARRATIVES,) if given.get("narratives") else (),
+            query=cleaned["query"],
+            project=cleaned["project"] or None,
+            agent=cleaned["agent"] or None,
+            service=cleaned["service"] or None,
+            category=cleaned["category"] or None,
+            taxonomy=cleaned["taxonomy"] or None,
+            tags=tuple(tag.strip() for tag in cleaned["tags"].split(",") if tag.strip()),
+            limit=cleaned["limit"],
+            profile=cleaned["profile"],
+            as_of=cleaned["as_of"],
+            include_hold=cleaned["include_hold"],
+            include=(NARRATIVES,) if cleaned.get("narratives") else (),
         )
 
     def narrows(self) -> bool:
@@ -335,8 +335,8 @@ class SelectionForm(Selection):
 
     def clean_drawn(self) -> datetime | None:
         """Return when the page was drawn; the latest time where a row was drawn again since."""
-        given: Any = self.data
-        times = [self.fields["drawn"].clean(text) for text in given.getlist("drawn")]
+        data: Any = self.data
+        times = [self.fields["drawn"].clean(text) for text in data.getlist("drawn")]
         return max(filter(None, times), default=None)
 
 

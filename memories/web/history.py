@@ -43,15 +43,15 @@ def _compared(
 
 @permission_required(CHANGES, raise_exception=True)
 def _roll_back(request: HttpRequest, pk: int, change: int) -> HttpResponse:
-    found = Memory.objects.filter(pk=pk).first()
-    if found is None:
+    memory = Memory.objects.filter(pk=pk).first()
+    if memory is None:
         return gone(request, pk)
     form = RollBackForm(request.POST)
     if not form.is_valid():
-        return _compared(request, found, change, form=form, status=422)
-    given = form.cleaned_data
+        return _compared(request, memory, change, form=form, status=422)
+    cleaned = form.cleaned_data
     try:
-        made = roll_back(pk, change, by=actor(request), reason=given["reason"], expected_change=given["seen"])
+        new_change = roll_back(pk, change, by=actor(request), reason=cleaned["reason"], expected_change=cleaned["seen"])
     except Conflict as conflict:
         meanwhile = entry_of(conflict.change) if conflict.change else None
         return _compared(request, conflict.current, change, form=form, status=409, conflict=True, meanwhile=meanwhile)
@@ -61,7 +61,7 @@ def _roll_back(request: HttpRequest, pk: int, change: int) -> HttpResponse:
         return gone(request, pk)
     except MemoriesError as error:
         form.add_error(None, in_words(error))
-        return _compared(request, found, change, form=form, status=409)
-    said = f"Memory {pk} is back to how it was." if made else f"Memory {pk} is in that state already."
-    undo = reverse("memory-undo", args=[pk, made.pk]) if made else ""
-    return moved(request, reverse("memory", args=[pk]), said, undo=undo)
+        return _compared(request, memory, change, form=form, status=409)
+    message = f"Memory {pk} is back to how it was." if new_change else f"Memory {pk} is in that state already."
+    undo = reverse("memory-undo", args=[pk, new_change.pk]) if new_change else ""
+    return moved(request, reverse("memory", args=[pk]), message, undo=undo)

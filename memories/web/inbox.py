@@ -59,26 +59,26 @@ def decide(request: HttpRequest) -> HttpResponse:
     if not picks:
         return _answer(request, "Nothing of this kind is selected.", level=messages.WARNING)
     try:
-        done = kind.decide(name, picks, by=actor(request), text=request.POST.get("observation"))
+        result = kind.decide(name, picks, by=actor(request), text=request.POST.get("observation"))
     except MemoriesError as error:
         return _answer(request, in_words(error), level=messages.ERROR)
-    said = [f"{done.count} {decision.done}."] if done.count else []
-    undo = reverse("inbox-undo", args=[kind_name, done.undo]) if done.undo else ""
-    level = messages.WARNING if done.refused else messages.SUCCESS
-    return _answer(request, " ".join([*said, *done.refused]), level=level, undo=undo)
+    lines = [f"{result.count} {decision.done}."] if result.count else []
+    undo = reverse("inbox-undo", args=[kind_name, result.undo]) if result.undo else ""
+    level = messages.WARNING if result.refused else messages.SUCCESS
+    return _answer(request, " ".join([*lines, *result.refused]), level=level, undo=undo)
 
 
 @action("memories.view_memory")
 def undo(request: HttpRequest, kind: str, token: str) -> HttpResponse:
-    found = items.KINDS.get(kind)
-    _check_right(request, found)
-    if found is None:
+    item_kind = items.KINDS.get(kind)
+    _check_right(request, item_kind)
+    if item_kind is None:
         return _answer(request, UNREADABLE, level=messages.ERROR)
     try:
-        said = found.undo(token, by=actor(request))
+        message = item_kind.undo(token, by=actor(request))
     except MemoriesError as error:
         return _answer(request, in_words(error), level=messages.ERROR)
-    return _answer(request, said)
+    return _answer(request, message)
 
 
 def _check_right(request: HttpRequest, kind: Kind | None) -> None:
@@ -86,12 +86,12 @@ def _check_right(request: HttpRequest, kind: Kind | None) -> None:
         raise PermissionDenied
 
 
-def _answer(request: HttpRequest, said: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
+def _answer(request: HttpRequest, message: str, *, level: int = messages.SUCCESS, undo: str = "") -> HttpResponse:
     view, item = request.POST.get("view", ""), request.POST.get("next", "")
     if by_htmx(request):
-        return _page(request, view, item, said=said, undo=undo, is_refused=level != messages.SUCCESS)
+        return _page(request, view, item, said=message, undo=undo, is_refused=level != messages.SUCCESS)
     query = urlencode({name: value for name, value in (("view", view), ("item", item)) if value})
-    return moved(request, f"{reverse('inbox')}?{query}".rstrip("?"), said, level=level, undo=undo)
+    return moved(request, f"{reverse('inbox')}?{query}".rstrip("?"), message, level=level, undo=undo)
 
 
 def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResponse:
@@ -110,7 +110,7 @@ def _page(request: HttpRequest, view: str, wanted: str, **said: Any) -> HttpResp
     view = view if view in items.VIEWS else ""
     names = items.VIEWS[view][1] if view else items.WAITING
     groups = [(items.KINDS[name], items.KINDS[name].rows(SHOWN)) for name in names if counts[name]]
-    rows = [row for _, found in groups for row in found]
+    rows = [row for _, group in groups for row in group]
     row, item = _opened(rows, wanted)
     place = rows.index(row) if row else 0
     context: dict[str, Any] = {

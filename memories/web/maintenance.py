@@ -67,14 +67,14 @@ def name_of(run: MaintenanceRun) -> str:
 def context_of(run: MaintenanceRun) -> dict[str, Any]:
     """Return the parts of a run's page; four queries, however many nights there are."""
     before = list(MaintenanceRun.objects.filter(at__lte=run.at).exclude(pk=run.pk).order_by("-at", "-pk")[: MOST - 1])
-    found = [*reversed(before), run]
-    by_run: dict[int, dict[str, MaintenanceStep]] = {one.pk: {} for one in found}
-    for row in MaintenanceStep.objects.filter(run__in=found):
+    recent_runs = [*reversed(before), run]
+    by_run: dict[int, dict[str, MaintenanceStep]] = {one.pk: {} for one in recent_runs}
+    for row in MaintenanceStep.objects.filter(run__in=recent_runs):
         by_run[row.run_id][row.name] = row
     can_undo = domain.can_undo(run)
-    rows = [_row(run, step, [by_run[one.pk].get(step.name) for one in found], can_undo) for step in STEPS]
+    rows = [_row(run, step, [by_run[one.pk].get(step.name) for one in recent_runs], can_undo) for step in STEPS]
     categories = by_run[run.pk].get("categories")
-    totals = [_changed(by_run[one.pk]) for one in found]
+    totals = [_changed(by_run[one.pk]) for one in recent_runs]
     return {
         "run": run,
         "name": name_of(run),
@@ -166,9 +166,9 @@ def _clock(at: datetime) -> str:
 
 
 def _shares(row: MaintenanceStep | None) -> list[Share]:
-    found = (row.counts if row else {}).get("shares", [])
+    entries = (row.counts if row else {}).get("shares", [])
     return [
-        Share(str(one[0]), str(one[1]), int(one[2]), round(100 * float(one[3])), bool(one[4])) for one in found[:12]
+        Share(str(one[0]), str(one[1]), int(one[2]), round(100 * float(one[3])), bool(one[4])) for one in entries[:12]
     ]
 
 
@@ -192,8 +192,8 @@ def maintenance(request: HttpRequest) -> HttpResponse:
 
 @page(SEES)
 def run(request: HttpRequest, pk: int) -> HttpResponse:
-    found = get_object_or_404(MaintenanceRun, pk=pk)
-    return render(request, "maintenance/run.html", {**context_of(found), **_views("run")})
+    row = get_object_or_404(MaintenanceRun, pk=pk)
+    return render(request, "maintenance/run.html", {**context_of(row), **_views("run")})
 
 
 @page(SEES)
@@ -210,12 +210,12 @@ def runs(request: HttpRequest) -> HttpResponse:
 @page(SEES)
 def step(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     """Show the memories that a step of a run changed."""
-    found = get_object_or_404(MaintenanceRun, pk=pk)
+    row = get_object_or_404(MaintenanceRun, pk=pk)
     one = BY_NAME.get(name)
     if one is None or one.kind is None:
         raise Http404
-    page = Paginator(changed_memories(found, one).select_related("memory"), PAGE).get_page(request.GET.get("page"))
-    context = {"run": found, "name": name_of(found), "step": one, "page": page, **_views("run")}
+    page = Paginator(changed_memories(row, one).select_related("memory"), PAGE).get_page(request.GET.get("page"))
+    context = {"run": row, "name": name_of(row), "step": one, "page": page, **_views("run")}
     return render(request, "maintenance/step.html", context)
 
 
@@ -239,13 +239,13 @@ def start(request: HttpRequest) -> HttpResponse:
 @action(CHANGES)
 def undo(request: HttpRequest, pk: int) -> HttpResponse:
     """Undo the `step` of a run, or all of it."""
-    found = get_object_or_404(MaintenanceRun, pk=pk)
+    row = get_object_or_404(MaintenanceRun, pk=pk)
     address = reverse("maintenance-run", args=[pk])
     try:
-        done = domain.undo(found, request.POST.get("step", ""), by=actor(request))
+        result = domain.undo(row, request.POST.get("step", ""), by=actor(request))
     except MemoriesError as error:
         return moved(request, address, in_words(error), level=messages.WARNING)
-    return moved(request, address, done.message)
+    return moved(request, address, result.message)
 
 
 def _views(current: str) -> dict[str, Any]:

@@ -139,8 +139,8 @@ class MemoryList(ListView):
         for memory, past in zip(rows, confidence_since(rows, start).values(), strict=True):
             points = [(point.at, point.confidence) for point in past]
             began = next((value for at, value in reversed(points) if at <= start), points[0][1])
-            said = f"{memory.confidence:.2f}; {LINE.days} days ago or at first {began:.2f}"
-            memory.spark = sparkline(points, start, now, said=said)  # type: ignore[attr-defined]
+            label = f"{memory.confidence:.2f}; {LINE.days} days ago or at first {began:.2f}"
+            memory.spark = sparkline(points, start, now, said=label)  # type: ignore[attr-defined]
         return rows
 
     @cached_property
@@ -194,23 +194,23 @@ class MemoryList(ListView):
         form = AddForm(request.POST)
         if not form.is_valid():
             return self.response(form=form, status=422)
-        given = form.cleaned_data
+        cleaned = form.cleaned_data
         statement = store.Statement(
-            category=given["category"],
-            text=given["observation"],
-            service=given["service"],
-            taxonomy=given["taxonomy"] or "ops",
-            confidence=given["confidence"],
-            surface=given["surface"],
+            category=cleaned["category"],
+            text=cleaned["observation"],
+            service=cleaned["service"],
+            taxonomy=cleaned["taxonomy"] or "ops",
+            confidence=cleaned["confidence"],
+            surface=cleaned["surface"],
         )
-        said = store.Provenance(source=Source.HUMAN, actor=actor(request), channel="human")
+        provenance = store.Provenance(source=Source.HUMAN, actor=actor(request), channel="human")
         try:
-            made = store.remember(statement, said)
+            result = store.remember(statement, provenance)
         except MemoriesError as error:
             form.add_error("observation", str(error))
             return self.response(form=form, status=422)
         note = masked_note(request.POST.get("observation", ""))
-        return moved(request, reverse("memories"), format_html("{} is added.{}", memory_link(made.memory_id), note))
+        return moved(request, reverse("memories"), format_html("{} is added.{}", memory_link(result.memory_id), note))
 
 
 def row_context(request: HttpRequest, memory: Memory) -> dict[str, Any]:
@@ -224,6 +224,6 @@ MOST = 200
 
 @page("memories.view_memory")
 def timed(request: HttpRequest) -> HttpResponse:
-    found = upcoming(usable(ANY_PROJECT, ANY_AGENT).select_related("project"), timezone.now(), days=DAYS)
-    context = {"rows": found[:MOST], "more": max(0, len(found) - MOST), "days": DAYS}
+    entries = upcoming(usable(ANY_PROJECT, ANY_AGENT).select_related("project"), timezone.now(), days=DAYS)
+    context = {"rows": entries[:MOST], "more": max(0, len(entries) - MOST), "days": DAYS}
     return render(request, "memories/timed.html", context)

@@ -109,15 +109,15 @@ def neighbours_of(memory: Memory, query: str) -> Neighbours:
     Three queries, each for one row of the order's index, and one to find out whether the query matches few rows. A
     query that cannot be read is that of all memories.
     """
-    given = QueryDict(query)
-    filters = MemoryFilterSet(given, queryset=Memory.objects.all())
+    params = QueryDict(query)
+    filters = MemoryFilterSet(params, queryset=Memory.objects.all())
     readable = bool(query) and filters.is_valid()
     rows = Memory.objects.all()
     if readable:
         # Few ones by their ids, so that a search that no index serves reads the table once.
         few = listing.few_of(filters.qs)
         rows = filters.qs.order_by() if few is None else Memory.objects.filter(pk__in=few)
-    sort = listing.SORTS.get(given.get("sort", "") if readable else "", listing.SORTS[listing.FIRST])
+    sort = listing.SORTS.get(params.get("sort", "") if readable else "", listing.SORTS[listing.FIRST])
     order = f"in the list by “{sort.label}”" if query and readable else f"by “{sort.label}”"
     here = ordered(Memory.objects.filter(pk=memory.pk), sort).first()
     if here is None:
@@ -174,17 +174,17 @@ def _from_agent(row: Memory) -> str | None:
 @page("memories.view_memory")
 def similar(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the similar memories for the rail, which loads them after the page."""
-    found = get_object_or_404(Memory, pk=pk)
-    return render(request, "memories/_similar.html", {"similar": similar_to(found)})
+    instance = get_object_or_404(Memory, pk=pk)
+    return render(request, "memories/_similar.html", {"similar": similar_to(instance)})
 
 
 @page("memories.view_memory")
 def history(request: HttpRequest, pk: int) -> HttpResponse:
     """Show a page of the timeline (`before` a place in it): in place for htmx, else on the memory's page."""
-    found = get_object_or_404(Memory, pk=pk)
+    instance = get_object_or_404(Memory, pk=pk)
     if not by_htmx(request):
-        return _page(request, found)
-    context = _timeline(request, found, listing.latest_change_of(found))
+        return _page(request, instance)
+    context = _timeline(request, instance, listing.latest_change_of(instance))
     return render(request, "memories/_timeline.html", context)
 
 
@@ -200,25 +200,25 @@ def _timeline(request: HttpRequest, row: Memory, latest: int) -> dict[str, Any]:
 @page("memories.view_memory")
 def row(request: HttpRequest, pk: int) -> HttpResponse:
     """Render the row of the list, or with `edit` or `delete` its form; empty when the memory is deleted."""
-    found = Memory.objects.filter(pk=pk).first()
-    if found is None:
+    instance = Memory.objects.filter(pk=pk).first()
+    if instance is None:
         return HttpResponse("")
     if "edit" in request.GET and request.user.has_perm(CHANGES):
-        form = EditForm(found, seen=listing.latest_change_of(found))
-        return render(request, "memories/_edit_row.html", {"memory": found, "form": form})
+        form = EditForm(instance, seen=listing.latest_change_of(instance))
+        return render(request, "memories/_edit_row.html", {"memory": instance, "form": form})
     if "delete" in request.GET and request.user.has_perm("memories.delete_memory"):
-        return render(request, "memories/_delete_row.html", {"memory": found})
-    return render(request, "memories/_row.html", row_context(request, found))
+        return render(request, "memories/_delete_row.html", {"memory": instance})
+    return render(request, "memories/_row.html", row_context(request, instance))
 
 
 @permission_required(CHANGES, raise_exception=True)
 def _edit(request: HttpRequest, pk: int) -> HttpResponse:
-    found = Memory.objects.filter(pk=pk).first()
-    if found is None:
+    instance = Memory.objects.filter(pk=pk).first()
+    if instance is None:
         return gone(request, pk)
-    form = EditForm(found, request.POST)
+    form = EditForm(instance, request.POST)
     if not form.is_valid():
-        return _again(request, found, form, 422)
+        return _again(request, instance, form, 422)
     try:
         change = verbs.edit(
             pk,
@@ -233,23 +233,23 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
         return gone(request, pk)
     except MemoriesError as error:
         form.add_error(None, in_words(error))
-        return _again(request, found, form, 422)
-    found.refresh_from_db()
-    said = f"Memory {pk} is {change.get_kind_display()}." if change else "Nothing was changed."
-    said += masked_note(request.POST.get("observation", ""))
+        return _again(request, instance, form, 422)
+    instance.refresh_from_db()
+    message = f"Memory {pk} is {change.get_kind_display()}." if change else "Nothing was changed."
+    message += masked_note(request.POST.get("observation", ""))
     back = reverse("memory-undo", args=[pk, change.pk]) if change else ""
     if by_htmx(request):
         kind = "edited" if change else ""
-        context = row_context(request, found)
-        return fragment(request, "memories/_row.html", context, said=said, undo=back, kind=kind)
-    return moved(request, reverse("memory", args=[pk]), said, undo=back)
+        context = row_context(request, instance)
+        return fragment(request, "memories/_row.html", context, said=message, undo=back, kind=kind)
+    return moved(request, reverse("memory", args=[pk]), message, undo=back)
 
 
-def _again(request: HttpRequest, found: Memory, form: EditForm, status: int, **further: Any) -> HttpResponse:
-    context = {"memory": found, "form": form, **further}
+def _again(request: HttpRequest, instance: Memory, form: EditForm, status: int, **further: Any) -> HttpResponse:
+    context = {"memory": instance, "form": form, **further}
     if by_htmx(request):
         return fragment(request, "memories/_edit_row.html", context, status=status)
-    return _page(request, status=status, row=found, **{name: context[name] for name in context if name != "memory"})
+    return _page(request, status=status, row=instance, **{name: context[name] for name in context if name != "memory"})
 
 
 def _conflict(request: HttpRequest, form: EditForm, conflict: Conflict) -> HttpResponse:
@@ -273,12 +273,12 @@ def _delete(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         verbs.delete(pk, by=actor(request))
     except MemoryNotFound:
-        said = f"Memory {pk} was deleted already."
+        message = f"Memory {pk} was deleted already."
     else:
-        said = f"Memory {pk} is deleted. Its history stays."
+        message = f"Memory {pk} is deleted. Its history stays."
     if by_htmx(request):  # the next poll removes the row
-        return fragment(request, "memories/_deleted_row.html", {"pk": pk}, said=said, kind="deleted")
-    return moved(request, reverse("memories"), said)
+        return fragment(request, "memories/_deleted_row.html", {"pk": pk}, said=message, kind="deleted")
+    return moved(request, reverse("memories"), message)
 
 
 @action(CHANGES)
@@ -286,14 +286,14 @@ def undo(request: HttpRequest, pk: int, change: int) -> HttpResponse:
     """Undo a change; refused when a later one exists. Triggers the list's poll."""
     to = reverse("memory", args=[pk])
     try:
-        made = restore(pk, get_object_or_404(MemoryChange, pk=change), by=actor(request), only_latest=True)
+        new_change = restore(pk, get_object_or_404(MemoryChange, pk=change), by=actor(request), only_latest=True)
     except Conflict:
-        said = f"Memory {pk} was changed again since. See its page."
-        return answer(request, said, back=to, level=messages.ERROR, status=409)
+        message = f"Memory {pk} was changed again since. See its page."
+        return answer(request, message, back=to, level=messages.ERROR, status=409)
     except MemoriesError as error:
         return answer(request, in_words(error), back=reverse("memories"), level=messages.ERROR, status=409)
-    said = f"Memory {pk} is restored." if made else f"Memory {pk} was undone already."
+    message = f"Memory {pk} is restored." if new_change else f"Memory {pk} was undone already."
     if by_htmx(request) and (request.htmx.current_url_abs_path or "").partition("?")[0] == to:  # type: ignore[attr-defined]
-        messages.success(request, said)
+        messages.success(request, message)
         return HttpResponse(headers={"HX-Refresh": "true"})
-    return answer(request, said, back=to, kind="restored")
+    return answer(request, message, back=to, kind="restored")

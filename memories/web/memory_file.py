@@ -124,8 +124,8 @@ def shown(
             parts.append(Part(name, title, lines[:room], count))
         room = max(0, room - len(lines))
     total = sum(1 for text, _ in document.lines if text.strip())
-    kept = sum(len(part.lines) for part in parts)
-    return Shown(parts, max(0, total - kept) if room == 0 else 0)
+    line_count = sum(len(part.lines) for part in parts)
+    return Shown(parts, max(0, total - line_count) if room == 0 else 0)
 
 
 def _line(
@@ -176,12 +176,12 @@ def room_of(document: Document, *, net: int = 0, since: datetime | None = None, 
     return Room(entries, MOST, level, full, shares)
 
 
-def _full_in(left: int, net: int, measured: timedelta) -> str:
-    if left <= 0:
+def _full_in(remaining: int, net: int, measured: timedelta) -> str:
+    if remaining <= 0:
         return "full"
     if net <= 0 or measured < LEAST_MEASURED:
         return ""
-    days = left * (measured / timedelta(days=1)) / net
+    days = remaining * (measured / timedelta(days=1)) / net
     if days > 730:
         return ""
     count, unit = (round(days / 30), "month") if days > 60 else (max(1, round(days / 7)), "week")
@@ -247,19 +247,19 @@ def decide(request: HttpRequest, pk: int) -> HttpResponse:
     file = _file(pk)
     kind_name, _, decision = request.POST.get("decision", "").partition(".")
     kind = inbox.KINDS.get(kind_name)
-    known = {one.name: one for one in kind.decisions} if kind else {}
+    decisions = {one.name: one for one in kind.decisions} if kind else {}
     try:
         of, pick = read_pick(request.POST.get("pick", ""))
     except ValueError:
         of = ""
-    if kind is None or kind_name not in inbox.VIEWS["proposals"][1] or of != kind_name or decision not in known:
-        said = "The decision could not be read. Nothing was changed."
-        return moved(request, address_of(file.project), said, level=messages.ERROR)
-    done = kind.decide(decision, [pick], by=actor(request), text=request.POST.get("observation"))
-    said = " ".join([f"1 {known[decision].done}."] * done.count + list(done.refused))
-    undo = reverse("inbox-undo", args=[kind_name, done.undo]) if done.undo else ""
-    level = messages.WARNING if done.refused else messages.SUCCESS
-    return moved(request, address_of(file.project), said, level=level, undo=undo)
+    if kind is None or kind_name not in inbox.VIEWS["proposals"][1] or of != kind_name or decision not in decisions:
+        message = "The decision could not be read. Nothing was changed."
+        return moved(request, address_of(file.project), message, level=messages.ERROR)
+    result = kind.decide(decision, [pick], by=actor(request), text=request.POST.get("observation"))
+    message = " ".join([f"1 {decisions[decision].done}."] * result.count + list(result.refused))
+    undo = reverse("inbox-undo", args=[kind_name, result.undo]) if result.undo else ""
+    level = messages.WARNING if result.refused else messages.SUCCESS
+    return moved(request, address_of(file.project), message, level=level, undo=undo)
 
 
 @require_safe
@@ -342,8 +342,8 @@ def _of_file(request: HttpRequest, file: MemoryFile, tab: str) -> dict[str, Any]
         disputed = frozenset(str(one.proposal.conflict.get("theirs") or "") for one in conflicts)
         blame = _blame(file, document)
         sessions = _sessions(blame)
-        found = shown(document, blame, sessions, disputed, at)
-        context |= {"parts": found.parts, "left": found.left}
+        view = shown(document, blame, sessions, disputed, at)
+        context |= {"parts": view.parts, "left": view.left}
     elif tab == "text":
         context |= {"raw": file.text[:LONGEST], "cut": max(0, len(file.text) - LONGEST)}
     elif tab == "history":
@@ -362,10 +362,10 @@ def _sessions(blame: list[MemoryFileCommit | None]) -> dict[int, int]:
     """Return the first session that a proposal has evidence from, by the proposals of these commits."""
     proposals = {one.proposal_id for one in blame if one and one.proposal_id}
     rows = ProposalEvidence.objects.filter(proposal__in=proposals, session__isnull=False)
-    found: dict[int, int] = {}
+    by_proposal: dict[int, int] = {}
     for proposal, session in rows.order_by("-pk").values_list("proposal", "session"):
-        found[proposal] = session
-    return found
+        by_proposal[proposal] = session
+    return by_proposal
 
 
 def _history(request: HttpRequest, file: MemoryFile, document: Document) -> dict[str, Any]:
@@ -378,21 +378,26 @@ def _history(request: HttpRequest, file: MemoryFile, document: Document) -> dict
         return {"commits": _history_of(file, line - 1), "entry": entry, "further": None}
     rows = file.commits.order_by("-at", "-pk")
     skip = min(_number(request, "skip") or 0, 100_000)
-    found = list(rows[skip : skip + PAGE + 1])
-    return {"commits": found[:PAGE], "entry": None, "further": skip + PAGE if len(found) > PAGE else None, "skip": skip}
+    commits = list(rows[skip : skip + PAGE + 1])
+    return {
+        "commits": commits[:PAGE],
+        "entry": None,
+        "further": skip + PAGE if len(commits) > PAGE else None,
+        "skip": skip,
+    }
 
 
 def _history_of(file: MemoryFile, line: int) -> list[MemoryFileCommit]:
     """Return the commits of one line: that of its text, then those of the texts that it replaced."""
     pk = file.blame[line] if line < len(file.blame) else None
     commit = file.commits.select_related("proposal").filter(pk=pk).first() if pk else None
-    found: list[MemoryFileCommit] = []
-    while commit is not None and len(found) < MOST_STEPS and commit not in found:
-        found.append(commit)
+    commits: list[MemoryFileCommit] = []
+    while commit is not None and len(commits) < MOST_STEPS and commit not in commits:
+        commits.append(commit)
         before = commit.proposal.target if commit.proposal else ""
         rows = file.commits.select_related("proposal").filter(at__lte=commit.at, proposal__text=before)
         commit = rows.exclude(pk=commit.pk).order_by("-at", "-pk").first() if before else None
-    return found
+    return commits
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -48,15 +48,15 @@ class Share:
 
 def marked(text: str, searched: Collection[str]) -> list[Stretch]:
     """Split a text into stretches; joined they spell it. `searched` are terms of the index."""
-    found: list[Stretch] = []
+    stretches: list[Stretch] = []
     wanted = set(searched)
     for piece in WORD.findall(text):
         is_match = not wanted.isdisjoint(index_terms(piece))
-        if found and not is_match and not found[-1].is_match:
-            found[-1] = Stretch(found[-1].text + piece, False)
+        if stretches and not is_match and not stretches[-1].is_match:
+            stretches[-1] = Stretch(stretches[-1].text + piece, False)
         else:
-            found.append(Stretch(piece, is_match))
-    return found
+            stretches.append(Stretch(piece, is_match))
+    return stretches
 
 
 def shares(parts: Parts, whole: float) -> list[Share]:
@@ -72,12 +72,12 @@ def shares(parts: Parts, whole: float) -> list[Share]:
     named = [("words", words), ("meaning", meaning), ("age", age), ("confidence", rest)]
     total = sum(max(0.0, value) for _, value in named)
     scale = parts.final / total if total > 0 else 0.0
-    found, start = [], 0.0
+    segments, start = [], 0.0
     for name, value in named:
         width = 100 * max(0.0, value) * scale / whole if whole > 0 else 0.0
-        found.append(Share(name, max(0.0, value) * scale, start, width))
+        segments.append(Share(name, max(0.0, value) * scale, start, width))
         start += width
-    return found
+    return segments
 
 
 MARKS, SEES_NARRATIVES = "memories.change_memory", "memories.view_transcript"
@@ -105,12 +105,12 @@ def recall(request: HttpRequest) -> HttpResponse:
         context = {"form": RecallForm(with_narratives=may_see), "narrowed": False, "lately": _lately(), "command": ""}
         return render(request, "memories/recall.html", context)
     form = RecallForm(request.GET, with_narratives=may_see)
-    found, status = None, 200
+    answer, status = None, 200
     if not form.is_valid():
         status = 422 if request.GET["query"].strip() else 200
     else:
         try:
-            found = ask(by_person(actor(request)), form.question(), "page")
+            answer = ask(by_person(actor(request)), form.question(), "page")
         except MemoriesError as error:
             form.add_error(None, in_words(error))
             status = 422
@@ -119,19 +119,19 @@ def recall(request: HttpRequest) -> HttpResponse:
         "narrowed": form.narrows(),
         "asked": urlencode(_given(request)),
         "lately": _lately(),
-        **_shown(found),
+        **_shown(answer),
     }
     return render(request, "memories/recall.html", context, status=status)
 
 
-def _shown(found: Recall | None) -> dict[str, Any]:
-    if found is None:
+def _shown(answer: Recall | None) -> dict[str, Any]:
+    if answer is None:
         return {}
-    marks = feedback.marks_of(found.query)
-    whole = max([1.0, *(hit.score for hit in found.hits)])
-    terms = found.trace.searched or found.trace.terms
+    marks = feedback.marks_of(answer.query)
+    whole = max([1.0, *(hit.score for hit in answer.hits)])
+    terms = answer.trace.searched or answer.trace.terms
     return {
-        "found": found,
+        "found": answer,
         "hits": [
             Shown(
                 place,
@@ -140,13 +140,13 @@ def _shown(found: Recall | None) -> dict[str, Any]:
                 marked(Truncator(hit.observation).chars(LONGEST), terms),
                 shares(hit.parts, whole),
             )
-            for place, hit in enumerate(found.hits, 1)
+            for place, hit in enumerate(answer.hits, 1)
         ],
         "whole": whole,
-        "dropped": {reason: count for reason, count in found.trace.dropped.items() if count},
-        "command": f"manage.py memory recall {shlex.quote(found.query)} --profile {found.trace.profile}"
-        + ("" if found.narratives is None else f" --include {NARRATIVES}"),
-        "milliseconds": {name: 1000 * took for name, took in found.trace.steps.items()},
+        "dropped": {reason: count for reason, count in answer.trace.dropped.items() if count},
+        "command": f"manage.py memory recall {shlex.quote(answer.query)} --profile {answer.trace.profile}"
+        + ("" if answer.narratives is None else f" --include {NARRATIVES}"),
+        "milliseconds": {name: 1000 * took for name, took in answer.trace.steps.items()},
     }
 
 
@@ -178,10 +178,10 @@ def mark(request: HttpRequest) -> HttpResponse:
     if by_htmx(request):
         context = {"memory_id": memory, "vote": vote, "asked": urlencode(_given(request))}
         return fragment(request, "memories/_recall_mark.html", context)
-    said = (
+    message = (
         f"Memory {memory} is marked {vote} for this query." if vote else f"The judgement of memory {memory} is removed."
     )
-    return moved(request, f"{back}#hit-{memory}", said)
+    return moved(request, f"{back}#hit-{memory}", message)
 
 
 def _user(request: HttpRequest) -> User:
@@ -194,7 +194,7 @@ def asked(request: HttpRequest) -> HttpResponse:
     form = AskedForm(request.GET)
     if not form.is_valid():
         return render(request, "memories/asked.html", {"form": form}, status=422)
-    given = form.cleaned_data
-    page = query_log.page(surface=given["surface"], session=given["session"], before=given["before"])
-    narrowed = {name: given[name] for name in ("surface", "session") if given[name]}
+    cleaned = form.cleaned_data
+    page = query_log.page(surface=cleaned["surface"], session=cleaned["session"], before=cleaned["before"])
+    narrowed = {name: cleaned[name] for name in ("surface", "session") if cleaned[name]}
     return render(request, "memories/asked.html", {"form": form, "page": page, "query": urlencode(narrowed)})

@@ -19,88 +19,88 @@ from memories.web.memory import CHANGES, gone
 @action(("memories.view_memory", CHANGES))
 def approve(request: HttpRequest, pk: int) -> HttpResponse:
     """Approve and confirm it for injection. `text` is the text that was read; another text is refused."""
-    found = Memory.objects.filter(pk=pk).first()
-    if found is None:
+    memory = Memory.objects.filter(pk=pk).first()
+    if memory is None:
         return gone(request, pk)
-    if not found.waits:
-        return _refused(request, found, f"Memory {pk} does not wait for review any more.")
+    if not memory.waits:
+        return _refused(request, memory, f"Memory {pk} does not wait for review any more.")
     try:
         change = verbs.approve(pk, by=actor(request), expected_text=request.POST.get("text"))
     except Conflict:
-        return _refused(request, found, f"Memory {pk} was changed in the meantime. Nothing was approved.")
+        return _refused(request, memory, f"Memory {pk} was changed in the meantime. Nothing was approved.")
     except MemoriesError as error:
-        return _refused(request, found, in_words(error))
-    found.refresh_from_db()
-    told = "it is injected from now on" if found.active else "it is inactive, so it is not injected yet"
-    return _done(request, found, change, f"Memory {pk} is approved: {told}.", "approved")
+        return _refused(request, memory, in_words(error))
+    memory.refresh_from_db()
+    effect = "it is injected from now on" if memory.active else "it is inactive, so it is not injected yet"
+    return _done(request, memory, change, f"Memory {pk} is approved: {effect}.", "approved")
 
 
 @action(("memories.view_memory", CHANGES))
 def reject(request: HttpRequest, pk: int) -> HttpResponse:
     """Reject it: it is kept, inactive, and a session that repeats it does not reopen the review."""
-    found = Memory.objects.filter(pk=pk).first()
-    if found is None:
+    memory = Memory.objects.filter(pk=pk).first()
+    if memory is None:
         return gone(request, pk)
-    if not found.waits:
-        return _refused(request, found, f"Memory {pk} does not wait for review any more.")
+    if not memory.waits:
+        return _refused(request, memory, f"Memory {pk} does not wait for review any more.")
     reason = request.POST.get("reason", "").strip()[:400]
     try:
         change = verbs.deactivate(pk, by=actor(request), reason=f"{REJECTED} {reason}".strip())
     except MemoriesError as error:
-        return _refused(request, found, in_words(error))
-    found.refresh_from_db()
-    return _done(request, found, change, f"Memory {pk} is rejected. It is kept, inactive.", "rejected")
+        return _refused(request, memory, in_words(error))
+    memory.refresh_from_db()
+    return _done(request, memory, change, f"Memory {pk} is rejected. It is kept, inactive.", "rejected")
 
 
 @action(("memories.view_memory", CHANGES))
 def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
     """Deactivate it for good: sessions that state it again do not reactivate it."""
-    found = Memory.objects.filter(pk=pk).first()
-    if found is None:
+    memory = Memory.objects.filter(pk=pk).first()
+    if memory is None:
         return gone(request, pk)
     try:
         change = verbs.deactivate(pk, by=actor(request))
     except MemoriesError as error:
-        return _refused(request, found, in_words(error))
-    found.refresh_from_db()
-    said = f"Memory {pk} is deactivated." if change else f"Memory {pk} was inactive already."
-    return _done(request, found, change, said, "deactivated" if change else "")
+        return _refused(request, memory, in_words(error))
+    memory.refresh_from_db()
+    message = f"Memory {pk} is deactivated." if change else f"Memory {pk} was inactive already."
+    return _done(request, memory, change, message, "deactivated" if change else "")
 
 
 @action(("memories.view_memory", CHANGES))
 def confirm(request: HttpRequest, pk: int) -> HttpResponse:
     """Confirm it now. `seen` is the latest change that the page showed; a memory changed since is refused."""
-    found = Memory.objects.filter(pk=pk).first()
-    if found is None:
+    memory = Memory.objects.filter(pk=pk).first()
+    if memory is None:
         return gone(request, pk)
-    seen = request.POST.get("seen", "")
-    if not seen.isascii() or not seen.isdecimal() or len(seen) > 18:
-        return _refused(request, found, "The form is incomplete. Nothing was changed.")
+    latest = request.POST.get("seen", "")
+    if not latest.isascii() or not latest.isdecimal() or len(latest) > 18:
+        return _refused(request, memory, "The form is incomplete. Nothing was changed.")
     try:
-        change = verbs.confirm(pk, by=actor(request), expected_change=int(seen))
+        change = verbs.confirm(pk, by=actor(request), expected_change=int(latest))
     except Conflict:
-        return _refused(request, found, f"Memory {pk} was changed in the meantime. Read it, then confirm it.")
+        return _refused(request, memory, f"Memory {pk} was changed in the meantime. Read it, then confirm it.")
     except MemoriesError as error:
-        return _refused(request, found, in_words(error))
-    found.refresh_from_db()
+        return _refused(request, memory, in_words(error))
+    memory.refresh_from_db()
     return _done(
-        request, found, change, f"Memory {pk} is confirmed, with a confidence of {found.confidence:.2f}.", "confirmed"
+        request, memory, change, f"Memory {pk} is confirmed, with a confidence of {memory.confidence:.2f}.", "confirmed"
     )
 
 
 @action(("memories.view_memory", CHANGES))
 def activate(request: HttpRequest, pk: int) -> HttpResponse:
     """Activate it again, with at least the threshold of its taxonomy as confidence."""
-    found = Memory.objects.filter(pk=pk).first()
-    if found is None:
+    memory = Memory.objects.filter(pk=pk).first()
+    if memory is None:
         return gone(request, pk)
     try:
         change = verbs.reactivate(pk, by=actor(request))
     except MemoriesError as error:
-        return _refused(request, found, in_words(error))
-    found.refresh_from_db()
-    said = f"Memory {pk} is active again." if change else f"Memory {pk} was active already."
-    return _done(request, found, change, said, "activated" if change else "")
+        return _refused(request, memory, in_words(error))
+    memory.refresh_from_db()
+    message = f"Memory {pk} is active again." if change else f"Memory {pk} was active already."
+    return _done(request, memory, change, message, "activated" if change else "")
 
 
 def _back(request: HttpRequest, pk: int) -> str:
@@ -109,12 +109,12 @@ def _back(request: HttpRequest, pk: int) -> str:
     return back if ours else reverse("memory", args=[pk])
 
 
-def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, said: str, kind: str) -> HttpResponse:
+def _done(request: HttpRequest, row: Memory, change: MemoryChange | None, message: str, kind: str) -> HttpResponse:
     undo = reverse("memory-undo", args=[row.pk, change.pk]) if change else ""
     if by_htmx(request):
         context = row_context(request, row)
-        return fragment(request, "memories/_row.html", context, said=said, undo=undo, kind=kind)
-    return moved(request, _back(request, row.pk), said, undo=undo)
+        return fragment(request, "memories/_row.html", context, said=message, undo=undo, kind=kind)
+    return moved(request, _back(request, row.pk), message, undo=undo)
 
 
 def _refused(request: HttpRequest, row: Memory, text: str) -> HttpResponse:

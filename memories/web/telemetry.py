@@ -39,8 +39,8 @@ def in_short(metadata: object) -> str:
     """Write counts in one line: "allow 3, hold 1"; those that are 0 or empty are left out."""
     if not isinstance(metadata, dict):
         return ""
-    said = ", ".join(f"{str(name).replace('_', ' ')} {value}" for name, value in metadata.items() if value)
-    return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+    text = ", ".join(f"{str(name).replace('_', ' ')} {value}" for name, value in metadata.items() if value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,11 @@ class TelemetryList(ListView):
 
     def _by_day(self) -> ByDay:
         """Count what the filters match in the shortest range that holds their period; each bar leads to its records."""
-        given, now = self.filters.form.cleaned_data, timezone.now()
-        since = given["during"].since if given["during"] else None
+        cleaned, now = self.filters.form.cleaned_data, timezone.now()
+        since = cleaned["during"].since if cleaned["during"] else None
         one = range_since([since], periods.FIRST if since else "30d", now)
         edges = edges_of(one, now)
-        numbers, is_cut = levels_in_parts(given, edges)
+        numbers, is_cut = levels_in_parts(cleaned, edges)
         parts = parts_of(one, edges, numbers, reverse(self.name), self.query_without("during"), "during")
         chart = bars(f"Records by {one.part}, {one.words}", parts, LEVELS, height=60.0)
         return ByDay(one, chart, f"{COUNTED:,}" if is_cut else "")

@@ -258,19 +258,19 @@ def live(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _context(request: HttpRequest, pk: int, state: str) -> dict[str, Any]:
-    found: Any = get_object_or_404(with_numbers(Transcript.objects.select_related("project")), pk=pk)
+    row: Any = get_object_or_404(with_numbers(Transcript.objects.select_related("project")), pk=pk)
     part = request.GET.get("part", "")
     place = int(part) - 1 if part.isascii() and part.isdecimal() and 0 < len(part) < 9 else 0
-    contents = contents_of(found, place)
+    contents = contents_of(row, place)
     return {
         "seen": state,
-        "transcript": found,
+        "transcript": row,
         "address": reverse("transcript", args=[pk]),
         "neighbours": neighbours_of(
-            Transcript.objects.all(), BY_SEEN["-seen"], found, "transcript", order="by the time they were last seen"
+            Transcript.objects.all(), BY_SEEN["-seen"], row, "transcript", order="by the time they were last seen"
         ),
-        "band": band_of(found),
-        "who": who_of(found),
+        "band": band_of(row),
+        "who": who_of(row),
         "parts": draw_parts(contents),
         "contents": contents,
         "place": max(0, place),

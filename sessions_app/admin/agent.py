@@ -147,7 +147,7 @@ class AgentAdmin(ListAdmin):
     @admin.action(description="Run now", permissions=["run"])
     def run_now(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
         def queued(agent: Agent) -> str:
-            made = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
-            return format_html("Queued {} of {}. {}", session_link(made.pk), agent.slug, made.hold_reason)
+            session = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
+            return format_html("Queued {} of {}. {}", session_link(session.pk), agent.slug, session.hold_reason)
 
         self.do_each(request, queryset.defer(None)[:MOST_AT_ONCE], queued, "{0.slug} is not run:")

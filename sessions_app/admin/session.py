@@ -77,8 +77,8 @@ class SessionAdmin(ReadOnlyAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = RunForm(request.POST if request.method == "POST" else None)
-        if form.is_valid() and (made := self._requested(request, form)):
-            self.message_user(request, said_of(made)[1], said_of(made)[0])
+        if form.is_valid() and (session := self._requested(request, form)):
+            self.message_user(request, said_of(session)[1], said_of(session)[0])
             if note := masked_note(form.cleaned_data["prompt"]):
                 self.message_user(request, f"{note.strip()} {HAND_OVER}", messages.WARNING)
             return HttpResponseRedirect(reverse("admin:sessions_app_session_changelist"))
@@ -124,8 +124,10 @@ class SessionAdmin(ReadOnlyAdmin):
     @admin.action(description="Run again", permissions=["run"])
     def run_again(self, request: HttpRequest, queryset: QuerySet[Session]) -> None:
         def again(session: Session) -> str:
-            made = queue.request_again(session, by=request.user.get_username())
-            return format_html("Queued {} like session {}. {}", session_link(made.pk), session.pk, made.hold_reason)
+            successor = queue.request_again(session, by=request.user.get_username())
+            return format_html(
+                "Queued {} like session {}. {}", session_link(successor.pk), session.pk, successor.hold_reason
+            )
 
         self.do_each(request, self._few(request, queryset), again, "Session {0.pk} is not run again:")
 
@@ -163,9 +165,9 @@ class SessionAdmin(ReadOnlyAdmin):
             return TemplateResponse(request, template, context, status=422 if form.errors else 200)
 
         def followed(session: Session) -> str:
-            made = verb(session, by=request.user.get_username(), note=form.cleaned_data["note"])
-            link = session_link(made.pk)
-            return format_html("Session {} is {} by {}. {}", session.pk, words, link, made.hold_reason)
+            successor = verb(session, by=request.user.get_username(), note=form.cleaned_data["note"])
+            link = session_link(successor.pk)
+            return format_html("Session {} is {} by {}. {}", session.pk, words, link, successor.hold_reason)
 
         self.do_each(request, rows, followed, f"Session {{0.pk}} is not {words}:")
         return None

@@ -42,7 +42,7 @@ def create(template: AgentTemplate, *, enabled: bool) -> tuple[Agent, bool]:
     values = {**template.fields, "enabled": enabled}
     Agent(slug=template.slug, **values).full_clean(validate_unique=False)
     with transaction.atomic():
-        agent, made = Agent.objects.get_or_create(slug=template.slug, defaults=values)
-        if made:
+        agent, is_new = Agent.objects.get_or_create(slug=template.slug, defaults=values)
+        if is_new:
             queue.reschedule(agent)
-    return agent, made
+    return agent, is_new

@@ -263,7 +263,7 @@ class Generic(BaseModel):
         lines = [
             *_named("Severity", self.severity),
             *_named("Service", self.service),
-            *(f"- {said}" for said in map(line, self.message.splitlines()[:LISTED]) if said),
+            *(f"- {text}" for text in map(line, self.message.splitlines()[:LISTED]) if text),
         ]
         title = line(self.title, LONGEST_TITLE) or "unnamed"
         return Alert(

@@ -68,7 +68,7 @@ def receive(
             return Received("ignored", None, f"{alert.why} No session was started.")
         try:
             with transaction.atomic():
-                made = request_session(
+                session = request_session(
                     agent=agent,
                     trigger=Trigger.ALERT,
                     by=by,
@@ -78,12 +78,12 @@ def receive(
                     alert_key=key,
                     at=at,
                 )
-                _note(made, alert.parts, at, mark="", is_told=True)
+                _note(session, alert.parts, at, mark="", is_told=True)
         except IntegrityError:
             if attempt == ATTEMPTS - 1:
                 raise
             continue
-        return Received("queued", made, f"Session {made.pk} is queued.")
+        return Received("queued", session, f"Session {session.pk} is queued.")
     raise AssertionError("each attempt returns, raises or is followed by another")
 
 
@@ -102,10 +102,10 @@ def _join(key: str, alert: Alert, at: datetime) -> Received | None:
             task = session.task.partition(f"\n\n{SINCE}")[0]
             task = f"{task}\n\n{_listed(SINCE, _alerts(session).filter(fingerprint__endswith=JOINED))}"
             Session.objects.filter(pk=session.pk).update(task=mask(task))
-    told = f" New or changed: {number:,}, told to it{'' if waits else ', or to the next session'}." if number else ""
+    news = f" New or changed: {number:,}, told to it{'' if waits else ', or to the next session'}." if number else ""
     if not alert.starts:
-        return Received("ignored", session, f"{alert.why} No session was started.{told}")
-    return Received("joined", session, f"Session {session.pk} is open for this alert.{told}")
+        return Received("ignored", session, f"{alert.why} No session was started.{news}")
+    return Received("joined", session, f"Session {session.pk} is open for this alert.{news}")
 
 
 def news_of(session: Session) -> tuple[str, QuerySet[Event]]:
@@ -117,9 +117,9 @@ def news_of(session: Session) -> tuple[str, QuerySet[Event]]:
 
 def mark_told(events: QuerySet[Event], session: Session, at: datetime) -> None:
     """Note that these alerts were told to a session, or are over before one was: they are its events from now on."""
-    known = Replace("fingerprint", Value(JOINED), Value(""))
+    fingerprint = Replace("fingerprint", Value(JOINED), Value(""))
     name = f"session {session.pk}"
-    events.update(session=session, acknowledged_at=at, acknowledged_by=name, touched_at=at, fingerprint=known)
+    events.update(session=session, acknowledged_at=at, acknowledged_by=name, touched_at=at, fingerprint=fingerprint)
 
 
 def hand_on(session: Session, *, at: datetime) -> None:
@@ -134,7 +134,7 @@ def hand_on(session: Session, *, at: datetime) -> None:
     head = f"Alerts that came while session {session.pk} was at work, which was not told of them."
     try:
         with transaction.atomic():
-            made = request_session(
+            successor = request_session(
                 agent=session.agent,
                 trigger=Trigger.ALERT,
                 by=session.requested_by,
@@ -144,7 +144,7 @@ def hand_on(session: Session, *, at: datetime) -> None:
                 alert_key=session.alert_key,
                 at=at,
             )
-            mark_told(new, made, at)
+            mark_told(new, successor, at)
     except (SessionsError, IntegrityError) as error:
         logger.warning("session %s: the alerts that joined it were not handed on: %s", session.pk, error)
 
@@ -159,25 +159,25 @@ def _latest(events: Iterable[Event]) -> list[Event]:
 
 
 def _listed(head: str, events: Iterable[Event]) -> str:
-    found = _latest(events)
-    more = [f"- and {len(found) - LISTED} more"] if len(found) > LISTED else []
-    return "\n".join([head, "", *(f"- [{one.level}] {one.message}" for one in found[:LISTED]), *more])
+    latest = _latest(events)
+    more = [f"- and {len(latest) - LISTED} more"] if len(latest) > LISTED else []
+    return "\n".join([head, "", *(f"- [{one.level}] {one.message}" for one in latest[:LISTED]), *more])
 
 
 def _note(session: Session, parts: Iterable[Part], at: datetime, *, mark: str, is_told: bool) -> int:
     """Store those of `parts` that are new to a session, say something else, or are over by now; return how many."""
     stored = list(_alerts(session))
-    known, new = dict(map(_state, stored)), list[Event]()
-    told = {"acknowledged_at": at, "acknowledged_by": f"session {session.pk}"} if is_told else {}
+    states, new = dict(map(_state, stored)), list[Event]()
+    acknowledgement = {"acknowledged_at": at, "acknowledged_by": f"session {session.pk}"} if is_told else {}
     for part in parts:
         key, state = _digest(part.key), _digest(part.text) if part.firing else OVER
-        if known.get(key) == state or (state == OVER and key not in known):
+        if states.get(key) == state or (state == OVER and key not in states):
             continue
-        known[key] = state
+        states[key] = state
         text = part.text if part.firing else f"Resolved: {part.text}"
         name = f"{MARK}{key}:{state}:{len(stored) + len(new)}{mark}"
         of = {"level": _level(part), "service": part.service, "message": text, "fingerprint": name}
-        new.append(Event(session=session, created_at=at, **of, **told))
+        new.append(Event(session=session, created_at=at, **of, **acknowledgement))
     Event.objects.bulk_create(new)
     return len(new)
 

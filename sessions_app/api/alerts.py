@@ -62,16 +62,16 @@ def alerts(request: HttpRequest, response: HttpResponse, given: Body[AnyForm]) -
             "Add ?agent=SLUG to the address, or set CLAUDEOPS_ALERT_AGENT.",
             field="agent",
         )
-    done = receive(
+    result = receive(
         given.alert(),
         agent=agent_named(access, slug),
         project=project_of(access, own.get("project") or request.GET.get("project")),
         by=access.actor,
         highest=access.max_tier,
     )
-    link = reverse("api:session", args=[done.session.pk]) if done.session else None
+    link = reverse("api:session", args=[result.session.pk]) if result.session else None
     if link:
         response["Location"] = link
-    session = done.session.pk if done.session else None
-    answer = {"outcome": done.outcome, "message": done.message, "session": session, "link": link}
-    return Status(202 if done.outcome == "queued" else 200, answer)
+    session = result.session.pk if result.session else None
+    answer = {"outcome": result.outcome, "message": result.message, "session": session, "link": link}
+    return Status(202 if result.outcome == "queued" else 200, answer)

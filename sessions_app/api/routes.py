@@ -223,11 +223,11 @@ def continue_(request: HttpRequest, session_id: int, given: FollowIn) -> Status:
     return _follow(request, session_id, given, queue.request_continue)
 
 
-def _follow(request: HttpRequest, session_id: int, given: FollowIn, verb: Callable[..., Session]) -> Status:
+def _follow(request: HttpRequest, session_id: int, payload: FollowIn, verb: Callable[..., Session]) -> Status:
     access = access_in(request)
     old = _session(access, session_id)
-    made = verb(old, by=access.actor, note=given.note, trigger=Trigger.API, highest=access.max_tier)
-    return Status(202, serializers.as_row(made))
+    successor = verb(old, by=access.actor, note=payload.note, trigger=Trigger.API, highest=access.max_tier)
+    return Status(202, serializers.as_row(successor))
 
 
 @router.get(
@@ -260,8 +260,8 @@ def events(request: HttpRequest) -> dict[str, Any]:
     access = access_in(request)
     check_names(request, [*EventFilterSet.base_filters, *AFTER])
     filters = EventFilterSet(request.GET, queryset=visible_events(access))
-    found, further = page_of(narrowed(filters), "created_at", request.GET.get("after", ""))
-    return {"events": [serializers.event_as_row(row) for row in found], "next": further}
+    rows, further = page_of(narrowed(filters), "created_at", request.GET.get("after", ""))
+    return {"events": [serializers.event_as_row(row) for row in rows], "next": further}
 
 
 @router.post(
@@ -275,10 +275,10 @@ def acknowledge(request: HttpRequest, event_id: int) -> dict[str, Any]:
     access = access_in(request)
     rows = visible_events(access).filter(pk=event_id) if event_id < 2**63 else Event.objects.none()
     acknowledgement.acknowledge(Event.objects.filter(pk__in=rows.values("pk")), by=access.actor, at=timezone.now())
-    found = rows.first()
-    if found is None:
+    event = rows.first()
+    if event is None:
         raise EventNotFound(f"There is no event {event_id}.", "List what there is: GET /api/events")
-    return serializers.event_as_row(found)
+    return serializers.event_as_row(event)
 
 
 @router.get(
@@ -294,25 +294,25 @@ def acknowledge(request: HttpRequest, event_id: int) -> dict[str, Any]:
 def check(request: HttpRequest) -> dict[str, Any]:
     """A cooldown belongs to a service, not to a project: the actions of every project count."""
     check_names(request, ["action", "service"])
-    given = {name: request.GET.get(name, "") for name in ("action", "service")}
-    if missing := [name for name, value in given.items() if not value or "\0" in value]:
-        said = f"{missing[0]} is missing."
+    values = {name: request.GET.get(name, "") for name in ("action", "service")}
+    if missing := [name for name, value in values.items() if not value or "\0" in value]:
+        message = f"{missing[0]} is missing."
         raise Refused(
             422,
             "missing_parameter",
-            said,
+            message,
             "Like ?action=restart&service=jellyfin",
             fields={name: f"{name} is missing." for name in missing},
         )
-    return asdict(limits.check(given["action"], given["service"]))
+    return asdict(limits.check(values["action"], values["service"]))
 
 
 def agent_named(access: Access, slug: str) -> Agent:
     """Return an agent that a token may run. Raises AgentNotFound."""
     agent = None if "\0" in slug else _agents(access).filter(slug=slug).select_related("project").first()
     if agent is None:
-        known = ", ".join(_agents(access).order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
-        raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {known}.")
+        names = ", ".join(_agents(access).order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
+        raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {names}.")
     return agent
 
 
@@ -323,7 +323,7 @@ def _agents(access: Access) -> QuerySet[Agent]:
 
 def _session(access: Access, pk: int) -> Session:
     rows = visible_sessions(access).select_related("agent", "receipt")
-    found = rows.filter(pk=pk).first() if pk < 2**63 else None
-    if found is None:
+    row = rows.filter(pk=pk).first() if pk < 2**63 else None
+    if row is None:
         raise SessionNotFound(f"There is no session {pk}.", "List what there is: GET /api/sessions")
-    return found
+    return row

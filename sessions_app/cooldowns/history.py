@@ -101,11 +101,11 @@ def services(names: list[str], *, entries: int = ENTRIES, at: datetime | None = 
             lines[check.service].append(Entry(check.checked_at, check))
     for cleared in CooldownClearance.objects.filter(service__in=names, cleared_at__lte=at)[: SERVICES * entries]:
         lines[cleared.service].append(Entry(cleared.cleared_at, cleared))
-    found = []
+    all_services = []
     for name in names:
         ordered = sorted(lines[name], key=lambda entry: entry.at, reverse=True)
-        found.append(Service(name, decisions[name], ordered[:entries], len(ordered) > entries))
-    return sorted(found, key=lambda service: (not service.refused, not service.used))
+        all_services.append(Service(name, decisions[name], ordered[:entries], len(ordered) > entries))
+    return sorted(all_services, key=lambda service: (not service.refused, not service.used))
 
 
 def _newest(names: list[str], most: int, at: datetime) -> list[CooldownAction]:
@@ -129,8 +129,8 @@ def _resets(decisions: dict[str, list[Decision]]) -> list[ServiceCheck]:
         service__in=list(decisions), healthy=True, checked_at__in={moment for _, moment in moments}
     )
     shown = rows.annotate(agent=AGENT).only("service", "status", "checked_at", "session_id")
-    found = {(row.service, row.checked_at): row for row in shown}
-    return [row for key, row in found.items() if key in moments]
+    by_key = {(row.service, row.checked_at): row for row in shown}
+    return [row for key, row in by_key.items() if key in moments]
 
 
 def _ended(entry: Entry, check: ServiceCheck, at: datetime) -> bool:

@@ -133,8 +133,8 @@ def in_force(*, at: datetime | None = None) -> list[Decision]:
     """Return decisions on every service whose limits are partly used, refused ones first."""
     at = at or timezone.now()
     services = list(_actions(at).order_by("service").values_list("service", flat=True).distinct())
-    found = [decision for decision in decisions_for(services, at=at) if decision.used]
-    return sorted(found, key=lambda d: (d.allowed, d.service, d.action))
+    decisions = [decision for decision in decisions_for(services, at=at) if decision.used]
+    return sorted(decisions, key=lambda d: (d.allowed, d.service, d.action))
 
 
 def refused(*, at: datetime | None = None) -> list[Decision]:
@@ -146,8 +146,8 @@ def refused(*, at: datetime | None = None) -> list[Decision]:
         enough |= Q(action=action, times__gte=max(1, limit_of(action).most))
     often = _actions(at).order_by().values("service", "action").annotate(times=Count("id")).filter(enough)
     services = sorted(set(often.values_list("service", flat=True)))
-    found = [decision for decision in decisions_for(services, at=at) if decision.used and not decision.allowed]
-    return sorted(found, key=lambda d: (d.service, d.action))
+    decisions = [decision for decision in decisions_for(services, at=at) if decision.used and not decision.allowed]
+    return sorted(decisions, key=lambda d: (d.service, d.action))
 
 
 def _actions(at: datetime) -> QuerySet[CooldownAction]:
@@ -208,10 +208,10 @@ def _service_name(service: str) -> str:
 
 def _cleared_at(services: Collection[str], since: datetime, at: datetime) -> dict[tuple[str, str], datetime]:
     rows = CooldownClearance.objects.filter(service__in=services, cleared_at__gt=since, cleared_at__lte=at)
-    found: dict[tuple[str, str], datetime] = {}
+    by_action: dict[tuple[str, str], datetime] = {}
     for service, action, cleared_at in rows.order_by("cleared_at").values_list("service", "action", "cleared_at"):
-        found |= {(service, one): cleared_at for one in ([action] if action else Remediation.values)}
-    return found
+        by_action |= {(service, one): cleared_at for one in ([action] if action else Remediation.values)}
+    return by_action
 
 
 def _resets_of(services: Collection[str], since: datetime, at: datetime) -> dict[str, datetime]:

@@ -100,9 +100,9 @@ class Uses:
 
 def uses_of(memory_id: int) -> Uses:
     rows = UsedMemory.objects.filter(memory_id=memory_id).order_by("-session").values_list("helped", flat=True)
-    found = Counter(rows[:COUNTED])
-    used = found.total()
-    return Uses(used, found[True], found[False], used == COUNTED)
+    counts = Counter(rows[:COUNTED])
+    used = counts.total()
+    return Uses(used, counts[True], counts[False], used == COUNTED)
 
 
 def counts_of(memories: Collection[int]) -> dict[int, numbers.Uses]:

@@ -32,15 +32,17 @@ def shown_of(
     return used, dropped
 
 
-def _quoted(session: Session, said: Sequence[tuple[str, datetime]]) -> list[int]:
+def _quoted(session: Session, lines: Sequence[tuple[str, datetime]]) -> list[int]:
     recalls = Recalled.objects.filter(session=session.pk).order_by("-pk").values_list("at", "hits")
     since: dict[int, datetime] = {}
-    for at, hits in recalls[:RECALLS] if said else ():
+    for at, hits in recalls[:RECALLS] if lines else ():
         since |= {hit[0]: at for hit in hits}  # the latest come first: what stays is the first time
     ids = list(since)[:MOST_RECALLED]
     texts = dict(Memory.objects.filter(pk__in=ids).values_list("pk", "observation")) if ids else {}
     return [
-        pk for text, at in said for pk in quoted(text, {pk: known for pk, known in texts.items() if since[pk] <= at})
+        pk
+        for text, at in lines
+        for pk in quoted(text, {pk: observation for pk, observation in texts.items() if since[pk] <= at})
     ]
 
 
@@ -49,7 +51,7 @@ def note(session_id: int, used: Mapping[int, How]) -> int:
     if not used:
         return 0
     rows = UsedMemory.objects.filter(session=session_id, memory_id__in=list(used))
-    known = set(rows.values_list("memory_id", flat=True))
-    new = [UsedMemory(session_id=session_id, memory_id=pk, how=used[pk]) for pk in used if pk not in known]
+    existing = set(rows.values_list("memory_id", flat=True))
+    new = [UsedMemory(session_id=session_id, memory_id=pk, how=used[pk]) for pk in used if pk not in existing]
     UsedMemory.objects.bulk_create(new, ignore_conflicts=True)
     return len(new)

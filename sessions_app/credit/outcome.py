@@ -88,8 +88,8 @@ def settle_safely(session_id: int, *, at: datetime | None = None) -> int:
 
 def settle_all(*, at: datetime | None = None) -> int:
     """Credit the ends of closed sessions whose worker died before it did, and return how many sessions that were."""
-    left = UsedMemory.objects.filter(credited_at=None).exclude(session__status__in=OPEN_STATUSES)
-    ids = list(left.values_list("session", flat=True).distinct().order_by("session")[:SETTLED_AT_ONCE])
+    remaining = UsedMemory.objects.filter(credited_at=None).exclude(session__status__in=OPEN_STATUSES)
+    ids = list(remaining.values_list("session", flat=True).distinct().order_by("session")[:SETTLED_AT_ONCE])
     for session_id in ids:
         settle_safely(session_id, at=at)
     return len(ids)
@@ -108,13 +108,13 @@ def adjust_relevance(
     project: Project | None = None, *, also_set: bool = False, dry_run: bool = False, at: datetime | None = None
 ) -> list[Learned]:
     """Learn in one project, or in all of them. See `memories.lifecycle.credit` for the formula."""
-    found = []
+    results = []
     for one in [project] if project else Project.objects.order_by("slug"):
         outcomes = outcomes_in(one)
         base = base_rate(list(outcomes.values()))
-        made = adjust(outcomes, base, also_set=also_set, dry_run=dry_run, at=at) if base else []
-        found.append(Learned(one.slug, base, made))
-    return found
+        adjustments = adjust(outcomes, base, also_set=also_set, dry_run=dry_run, at=at) if base else []
+        results.append(Learned(one.slug, base, adjustments))
+    return results
 
 
 def outcomes_in(project: Project) -> dict[int, Outcomes]:

@@ -35,9 +35,9 @@ def named(text: str) -> list[int]:
 
 def answered(items: Iterable[object]) -> tuple[list[int], int]:
     """Return the ids of a structured answer's `memories_used`, and how many items were no id."""
-    given = list(items)
-    ids = [one for one in given if isinstance(one, int) and not isinstance(one, bool) and 0 < one <= LARGEST_ID]
-    return list(dict.fromkeys(ids)), len(given) - len(ids)
+    entries = list(items)
+    ids = [one for one in entries if isinstance(one, int) and not isinstance(one, bool) and 0 < one <= LARGEST_ID]
+    return list(dict.fromkeys(ids)), len(entries) - len(ids)
 
 
 def quoted(text: str, known: Mapping[int, str]) -> list[int]:
@@ -46,7 +46,7 @@ def quoted(text: str, known: Mapping[int, str]) -> list[int]:
     if len(own) < FEWEST:
         return []
     runs: dict[int, set[tuple[str, ...]]] = {}
-    found = []
+    ids = []
     for pk, memory in known.items():
         words = content_words(memory)
         size = min(len(words), RUN)
@@ -55,8 +55,8 @@ def quoted(text: str, known: Mapping[int, str]) -> list[int]:
         if size not in runs:
             runs[size] = set(_runs(own, size))
         if any(run in runs[size] for run in _runs(words, size)):
-            found.append(pk)
-    return found
+            ids.append(pk)
+    return ids
 
 
 def content_words(text: str) -> list[str]:

@@ -188,7 +188,7 @@ def set_up(*, at: datetime | None = None) -> SetUp:
     """
     at = at or timezone.now()
     _repository(shop_folder())
-    made = []
+    slugs = []
     with transaction.atomic():
         if not Project.objects.filter(slug=PROJECT["slug"]).exists():
             _project(at)
@@ -197,11 +197,11 @@ def set_up(*, at: datetime | None = None) -> SetUp:
             add_project(**SHOP, path=str(shop_folder()))
         for slug, profile in AGENTS.items():
             if _make(slug, profile, at):
-                made.append(slug)
+                slugs.append(slug)
         first = _first_runs(at)
     _developers_sessions(at)
     _curate(at)
-    return SetUp(tuple(made), tuple(first))
+    return SetUp(tuple(slugs), tuple(first))
 
 
 def shop_folder() -> Path:
@@ -247,20 +247,20 @@ def _developers_sessions(at: datetime) -> None:
     for recorded in sorted(TRANSCRIPTS.glob("*.jsonl")):
         path = folder / recorded.name
         if not path.exists():
-            said = recorded.read_text(encoding="utf-8")
-            path.write_text(said.replace(SAID_AT, f"{at - timedelta(days=1):%Y-%m-%dT%H:}"), encoding="utf-8")
+            text = recorded.read_text(encoding="utf-8")
+            path.write_text(text.replace(SAID_AT, f"{at - timedelta(days=1):%Y-%m-%dT%H:}"), encoding="utf-8")
         arrivals.see(path, arrived_by=ArrivedBy.COMMAND, project=shop, ended=True, at=at)
 
 
 def _earlier(at: datetime) -> None:
     """Store what is known from before the demo began."""
-    said = Provenance(Source.RUN, f"agent:{FIRST}", agent=None, channel="text")
+    provenance = Provenance(Source.RUN, f"agent:{FIRST}", agent=None, channel="text")
     for category, text, confidence, days in LEARNED:
         statement = Statement(category, text, None, "knowledge", confidence=confidence)
-        remember(statement, said, at=at - timedelta(days=days))
+        remember(statement, provenance, at=at - timedelta(days=days))
     for taxonomy, category, service, text, confidence, days in FORGOTTEN:
         statement = Statement(category, text, service, taxonomy, confidence=confidence)
-        remember(statement, said, at=at - timedelta(days=days))
+        remember(statement, provenance, at=at - timedelta(days=days))
 
 
 def _curate(at: datetime) -> None:
@@ -274,12 +274,12 @@ def _curate(at: datetime) -> None:
 
 def _project(at: datetime) -> None:
     project = add_project(**PROJECT)
-    said = Provenance(Source.HUMAN, BY, project_id=project.pk, channel="human")
+    provenance = Provenance(Source.HUMAN, BY, project_id=project.pk, channel="human")
     for category, text, tags in KNOWN:
-        remember(Statement(category, text, None, "project", tags=tags), said, at=at)
-    made = list(Memory.objects.filter(project=project).order_by("pk"))
-    verbs.approve(made[0], by=BY, at=at)
-    verbs.edit(made[-1], by=BY, at=at, expires_at=at + SOON)
+        remember(Statement(category, text, None, "project", tags=tags), provenance, at=at)
+    memories = list(Memory.objects.filter(project=project).order_by("pk"))
+    verbs.approve(memories[0], by=BY, at=at)
+    verbs.edit(memories[-1], by=BY, at=at, expires_at=at + SOON)
 
 
 def _make(slug: str, profile: Mapping[str, Any], at: datetime) -> bool:

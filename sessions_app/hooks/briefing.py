@@ -56,7 +56,7 @@ def compose(project: str, sections: Sequence[Section], *, budget: int) -> Briefi
     So a later section may still have room.
     """
     text = HEAD.format(project=safe(project))
-    taken: list[Line] = []
+    lines: list[Line] = []
     for section in sections:
         title = f"\n\n## {section.title}\n"
         for one in section.lines:
@@ -64,7 +64,7 @@ def compose(project: str, sections: Sequence[Section], *, budget: int) -> Briefi
                 break
             text += f"{title}\n{one.text}"
             title = ""
-            taken.append(one)
-    if not taken:
+            lines.append(one)
+    if not lines:
         return Briefing()
-    return Briefing(text, tuple(one.memory for one in taken if one.memory is not None))
+    return Briefing(text, tuple(one.memory for one in lines if one.memory is not None))

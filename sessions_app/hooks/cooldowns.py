@@ -15,8 +15,8 @@ def decisions_on(command: str) -> list[Decision]:
     """Decide on each restart and redeployment that a shell command would do, in three queries; none for most."""
     wanted = [(action, normalise_service(service)) for action, service in remediations_in(command[:LONGEST])]
     services = {service for _action, service in wanted if service}
-    found = {(one.action, one.service): one for one in decisions_for(services)} if services else {}
-    return [found[one] for one in wanted if one in found]
+    decisions = {(one.action, one.service): one for one in decisions_for(services)} if services else {}
+    return [decisions[one] for one in wanted if one in decisions]
 
 
 def refuse(call: HookCall) -> HookAnswer | None:

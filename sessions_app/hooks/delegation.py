@@ -31,33 +31,33 @@ NO_ANSWER = "the subagent ended without an answer"
 def brief(call: HookCall) -> HookAnswer | None:
     """Tell a subagent what its memory file says and how to add to it; nothing without a project, or while it is off."""
     name = agent_id(call.payload.agent_type)
-    found = _told(call, name)
-    if found is None:
+    content = _told(call, name)
+    if content is None:
         return None
-    text = briefing(found.text)
-    return HookAnswer(context=text, keep=partial(_keep, call, name, found, text, call.payload.agent_id))
+    text = briefing(content.text)
+    return HookAnswer(context=text, keep=partial(_keep, call, name, content, text, call.payload.agent_id))
 
 
 def brief_by_prompt(call: HookCall) -> HookAnswer | None:
     """Put the same before the prompt that the Agent tool gives to a subagent, for a CLI without SubagentStart."""
-    given, prompt = call.payload.tool_input, call.payload.tool_input.get("prompt")
-    kind = given.get("subagent_type")
+    arguments, prompt = call.payload.tool_input, call.payload.tool_input.get("prompt")
+    kind = arguments.get("subagent_type")
     if call.payload.tool_name not in DELEGATES or not isinstance(prompt, str) or not isinstance(kind, str):
         return None
     name = agent_id(kind)
-    found = _told(call, name)
-    if found is None:
+    content = _told(call, name)
+    if content is None:
         return None
-    text = briefing(found.text)
+    text = briefing(content.text)
     part = hashlib.sha256(f"{name}\n{prompt}".encode()).hexdigest()  # the subagent has no id yet
 
     def keep() -> None:
-        _keep(call, name, found, text, part)
+        _keep(call, name, content, text, part)
         receipts.count(
             HookReceipt.objects.filter(cli_session_id=call.payload.cli_session_id, event=call.event, part=part)
         )
 
-    return HookAnswer(tool_input={**given, "prompt": f"{text}\n\n{prompt}"}, keep=keep)
+    return HookAnswer(tool_input={**arguments, "prompt": f"{text}\n\n{prompt}"}, keep=keep)
 
 
 def _told(call: HookCall, agent: str) -> Told | None:
@@ -71,8 +71,8 @@ def _told(call: HookCall, agent: str) -> Told | None:
     return told(file) if file.enabled else None
 
 
-def _keep(call: HookCall, agent: str, found: Told, text: str, part: str) -> None:
-    receipts.keep(call, part=part, text=text, included=found.included, agent=agent)
+def _keep(call: HookCall, agent: str, content: Told, text: str, part: str) -> None:
+    receipts.keep(call, part=part, text=text, included=content.included, agent=agent)
 
 
 def prepare(call: HookCall) -> None:
@@ -92,20 +92,20 @@ def learn(call: HookCall) -> None:
     origin = f"hook:{call.payload.cli_session_id}:{call.payload.agent_id}"
     answer = call.payload.last_assistant_message
     reading = read_transcript(call.payload.agent_transcript_path, at=call.at)
-    said = _provenance(call, name, reading)
+    provenance = _provenance(call, name, reading)
     if not answer.strip():
-        note_refused(Refused("block", "", NO_ANSWER), said, origin=origin, at=call.at)
+        note_refused(Refused("block", "", NO_ANSWER), provenance, origin=origin, at=call.at)
         return
     capture(
         answer,
         project=call.project,
         agent=name,
         origin=origin,
-        provenance=said,
+        provenance=provenance,
         at=call.at,
         repeats=reading.repeats,
     )
-    sync_file(call.project, name, by=said.actor, create=True)
+    sync_file(call.project, name, by=provenance.actor, create=True)
 
 
 def _provenance(call: HookCall, agent: str, reading: TranscriptReading) -> Provenance:

@@ -48,16 +48,16 @@ def answer(event: str, secret: str, data: Callable[[], bytes], *, at: datetime |
     at = at or timezone.now()
     known(event)
     caller = caller_of(secret, at=at)
-    found, error = {}, None
+    output, error = {}, None
     try:
         call = _call(event, caller, parse(event, data()), at)
         answers = _answers(call)
-        found = document(event, answers)
-        is_told = "additionalContext" in found.get("hookSpecificOutput", {})
+        output = document(event, answers)
+        is_told = "additionalContext" in output.get("hookSpecificOutput", {})
         _store(call, [answer.keep for answer in answers if answer.keep and (is_told or not answer.context)])
     except SessionsError as refused:
         error = refused
-    return Reply(found, error, partial(_note, event, caller, str(error or ""), at))
+    return Reply(output, error, partial(_note, event, caller, str(error or ""), at))
 
 
 def handle_later(event: str, stored: dict[str, Any]) -> None:
@@ -118,8 +118,8 @@ def _fail(what: str, error: Exception) -> NoReturn:
     """Raise HookFailed; of an outage the error itself, for which the web server has the answer."""
     if outage.named_in(error):
         raise error
-    said = mask(f"{type(error).__name__}: {error}")
-    raise HookFailed(f"The hook could not be {what}: {said}", "See the log of the web server.") from error
+    reason = mask(f"{type(error).__name__}: {error}")
+    raise HookFailed(f"The hook could not be {what}: {reason}", "See the log of the web server.") from error
 
 
 def _store(call: HookCall, records: list[Callable[[], object]]) -> None:

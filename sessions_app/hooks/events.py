@@ -60,23 +60,23 @@ def known(event: str) -> str:
 def parse(event: str, data: bytes) -> Payload:
     """Read the JSON of a hook. Raises InvalidHook."""
     try:
-        given = outside_json.loads(data)
+        fields = outside_json.loads(data)
     except ValueError as error:
         raise InvalidHook(f"The body is not JSON: {error}.", "Send the JSON that the CLI gives to a hook.") from error
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         raise InvalidHook("The body is no JSON object.", "Send the JSON that the CLI gives to a hook.")
-    named = given.get("hook_event_name", event)
+    named = fields.get("hook_event_name", event)
     if named != event:
         raise InvalidHook(f"The body is that of the hook {str(named)[:40]!r}.", "Send it to the address of that hook.")
-    tool_input = given.get("tool_input")
-    found = Payload(
-        cli_session_id=_text(given.get("session_id")),
+    tool_input = fields.get("tool_input")
+    payload = Payload(
+        cli_session_id=_text(fields.get("session_id")),
         tool_input=tool_input if isinstance(tool_input, dict) else {},
-        **{name: _text(given.get(name)) for name in TEXTS},
+        **{name: _text(fields.get(name)) for name in TEXTS},
     )
-    if not found.cli_session_id or max(len(found.cli_session_id), len(found.agent_id)) > LONGEST_ID:
+    if not payload.cli_session_id or max(len(payload.cli_session_id), len(payload.agent_id)) > LONGEST_ID:
         raise InvalidHook(f"session_id is needed; it and agent_id have at most {LONGEST_ID} characters.")
-    return found
+    return payload
 
 
 def _text(value: Any) -> str:
@@ -127,11 +127,11 @@ def document(event: str, answers: Sequence[HookAnswer]) -> dict[str, Any]:
     denied = [answer.deny for answer in answers if answer.deny]
     context = "\n\n".join(answer.context for answer in answers if answer.context)
     if denied:
-        found: dict[str, Any] = {"permissionDecision": "deny", "permissionDecisionReason": "\n".join(denied)}
+        output: dict[str, Any] = {"permissionDecision": "deny", "permissionDecisionReason": "\n".join(denied)}
     elif rewritten := next((answer.tool_input for answer in answers if answer.tool_input is not None), None):
-        found = {"permissionDecision": "allow", "updatedInput": dict(rewritten)}
+        output = {"permissionDecision": "allow", "updatedInput": dict(rewritten)}
     elif context:
-        found = {"additionalContext": context}
+        output = {"additionalContext": context}
     else:
         return {}
-    return {"hookSpecificOutput": {"hookEventName": event, **found}}
+    return {"hookSpecificOutput": {"hookEventName": event, **output}}

@@ -44,11 +44,11 @@ class State:
 def files_of(environment: Mapping[str, str], folders: Iterable[Path]) -> list[Path]:
     """Return the settings files to look at: the person's, and those of the projects whose folder is on this host."""
     paths = [Path(path) for path in Project.objects.exclude(path="").order_by("slug").values_list("path", flat=True)]
-    found = [settings_file.user_file(environment)]
+    files = [settings_file.user_file(environment)]
     for folder in dict.fromkeys([*folders, *(path for path in paths if path.is_absolute())]):
         if folder.is_dir():
-            found += [settings_file.project_file(folder, shared=shared) for shared in (True, False)]
-    return list(dict.fromkeys(found))
+            files += [settings_file.project_file(folder, shared=shared) for shared in (True, False)]
+    return list(dict.fromkeys(files))
 
 
 def states(files: Iterable[Path], environment: Mapping[str, str], *, at: datetime) -> list[State]:
@@ -57,20 +57,20 @@ def states(files: Iterable[Path], environment: Mapping[str, str], *, at: datetim
     Two queries. A file that cannot be read is a state with a problem.
     """
     hooks: list[tuple[Path, Installed]] = []
-    found: list[State] = []
+    hook_states: list[State] = []
     for path in files:
         try:
             text = settings_file.read(path)
             hooks += [(path, one) for one in installer.installed(text)] if text is not None else []
         except InvalidSettings as error:
-            found.append(State("", "", path, "", problem=str(error)))
+            hook_states.append(State("", "", path, "", problem=str(error)))
     secrets = {one.token: _secret(one.token, environment) for _path, one in hooks}
     tokens = {token.secret_hash: token for token in ApiToken.objects.filter(secret_hash__in=_digests(secrets.values()))}
-    heard = {(row.event, row.installation): row for row in HookHeard.objects.order_by("event", "installation")}
+    reports = {(row.event, row.installation): row for row in HookHeard.objects.order_by("event", "installation")}
     for path, one in hooks:
         token = tokens.get(digest(secrets[one.token]))
-        row = heard.pop((one.event, token.name), None) if token else None
-        found.append(
+        row = reports.pop((one.event, token.name), None) if token else None
+        hook_states.append(
             State(
                 one.event,
                 one.name,
@@ -82,17 +82,17 @@ def states(files: Iterable[Path], environment: Mapping[str, str], *, at: datetim
                 _against(one, secrets[one.token], token, at) or (row.problem if row else ""),
             )
         )
-    return found + [
+    return hook_states + [
         State(event, "", None, installation, "", row.last_at, row.calls, row.problem)
-        for (event, installation), row in heard.items()
+        for (event, installation), row in reports.items()
     ]
 
 
 def make_token(where: str, *, project: Project | None, by: str) -> tuple[ApiToken, str]:
     """Create the token of an installation; names are not reused, so a further one gets a number."""
     base = f"{MADE}{where}"[:58]
-    taken = set(ApiToken.objects.filter(name__startswith=base).values_list("name", flat=True))
-    name = next(one for one in (base, *(f"{base} {n}" for n in range(2, MOST_NAMES))) if one not in taken)
+    names = set(ApiToken.objects.filter(name__startswith=base).values_list("name", flat=True))
+    name = next(one for one in (base, *(f"{base} {n}" for n in range(2, MOST_NAMES))) if one not in names)
     return add_token(name, [Scope.HOOK], by=by, project=project)
 
 
@@ -119,12 +119,12 @@ def forget(removed: Iterable[Installed], *, by: str) -> list[str]:
 
 def watch(environment: Mapping[str, str], folder: str, token: str) -> None:
     """Have the transcripts of sessions that worked in `folder` or below swept (empty: all), from now on."""
-    found = access_of(_secret(token, environment))
+    access = access_of(_secret(token, environment))
     TranscriptFolder.objects.update_or_create(  # a row that is there keeps its beginning
         host=settings.CLAUDEOPS_HOST,
         path=str(transcripts_of(environment)),
         project_path=folder,
-        defaults={"installation": found.actor.removeprefix("token ") if found else ""},
+        defaults={"installation": access.actor.removeprefix("token ") if access else ""},
     )
 
 

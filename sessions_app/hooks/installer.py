@@ -55,11 +55,11 @@ def uninstall(text: str, names: Collection[str] = tuple(SETS)) -> str:
     hooks = settings.get("hooks", {})
     is_changed = False
     for event, entry in list(_entries(settings)):
-        kept = [one for one in entry["hooks"] if not ((ours := _ours(event, one)) and ours.name in names)]
-        if len(kept) == len(entry["hooks"]):
+        remaining = [one for one in entry["hooks"] if not ((ours := _ours(event, one)) and ours.name in names)]
+        if len(remaining) == len(entry["hooks"]):
             continue
-        is_changed, entry["hooks"] = True, kept
-        if not kept:
+        is_changed, entry["hooks"] = True, remaining
+        if not remaining:
             hooks[event] = [one for one in hooks[event] if one is not entry]
         if not hooks[event]:
             del hooks[event]
@@ -70,12 +70,12 @@ def uninstall(text: str, names: Collection[str] = tuple(SETS)) -> str:
 
 def warnings(text: str) -> list[str]:
     """Say what in the settings keeps the CLI from calling the hooks."""
-    settings, found = _settings(text), []
+    settings, messages = _settings(text), []
     if settings.get("disableAllHooks") is True:
-        found.append("disableAllHooks is on in this file: no hook is called.")
+        messages.append("disableAllHooks is on in this file: no hook is called.")
     if isinstance(settings.get("allowedHttpHookUrls"), list):
-        found.append("allowedHttpHookUrls limits the addresses of hooks; ours must be among them.")
-    return found
+        messages.append("allowedHttpHookUrls limits the addresses of hooks; ours must be among them.")
+    return messages
 
 
 def _settings(text: str) -> dict[str, Any]:
@@ -113,8 +113,8 @@ def _entries(settings: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _ours(event: str, hook: Any) -> Installed | None:
     script = hook.get("command") if isinstance(hook, dict) else None
-    if isinstance(script, str) and (found := start_command.read(script)):
-        return Installed(found[0], event, found[1], found[2], fail_closed=False)
+    if isinstance(script, str) and (parts := start_command.read(script)):
+        return Installed(parts[0], event, parts[1], parts[2], fail_closed=False)
     headers = hook.get("headers") if isinstance(hook, dict) else None
     if not isinstance(headers, dict) or not isinstance(headers.get(MARK), str):
         return None

@@ -35,29 +35,29 @@ def limits_in_force(at: datetime) -> list[Line]:
 def events_of(project: Project, at: datetime) -> list[Line]:
     """Say what sessions of the project, or of none, reported within a day: the critical first, then warnings."""
     whose = (Q(session__project=project) | Q(session__project=None)) & ~Q(session__dry_run=True)
-    found: list[Line] = []
+    lines: list[Line] = []
     for level in (Level.CRITICAL, Level.WARNING):
         rows = Event.objects.filter(whose, level=level, created_at__gt=at - DAY, created_at__lte=at)
         newest = rows.order_by("-created_at", "-id").values_list("service", "message", "created_at")
-        for service, message, created_at in newest[: MOST_EVENTS - len(found)]:
-            said = f"{ago(created_at, at)}: {words_of(message)}"
-            found.append(line(said, label=f"{level.value}, {service}" if service else level.value))
-    return found
+        for service, message, created_at in newest[: MOST_EVENTS - len(lines)]:
+            text = f"{ago(created_at, at)}: {words_of(message)}"
+            lines.append(line(text, label=f"{level.value}, {service}" if service else level.value))
+    return lines
 
 
 def sessions_of(project: Project, at: datetime) -> list[Line]:
     """Say which sessions of the project, or of none, ran within a day: what went wrong first, then the newest."""
-    found: list[Session] = []
+    sessions: list[Session] = []
     for which in (Q(status__in=WENT_WRONG), ~Q(status__in=WENT_WRONG)):
         rows: list[Session] = []
         for whose in (Q(project=project), Q(project=None)):  # each is a range of the index
             day = Session.objects.filter(whose, which, queued_at__gt=at - DAY, queued_at__lte=at, dry_run=False)
             newest = day.select_related("agent").only(*COLUMNS).order_by("-queued_at", "-id")
-            rows += newest[: MOST_SESSIONS - len(found)]
-        found += sorted(rows, key=lambda one: (one.queued_at, one.pk), reverse=True)[: MOST_SESSIONS - len(found)]
-        if len(found) == MOST_SESSIONS:
+            rows += newest[: MOST_SESSIONS - len(sessions)]
+        sessions += sorted(rows, key=lambda one: (one.queued_at, one.pk), reverse=True)[: MOST_SESSIONS - len(sessions)]
+        if len(sessions) == MOST_SESSIONS:
             break
-    return [line(_said(one, at), label=one.get_status_display()) for one in found]
+    return [line(_said(one, at), label=one.get_status_display()) for one in sessions]
 
 
 def of_alerts(call: HookCall) -> HookAnswer | None:

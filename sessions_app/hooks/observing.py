@@ -60,21 +60,21 @@ def brief(call: HookCall) -> HookAnswer | None:
     budget = settings.CLAUDEOPS_BRIEFING_BUDGET
     if call.project is None or not budget:
         return None
-    found = briefing(call, call.project, budget=budget)
-    if not found.text:
+    content = briefing(call, call.project, budget=budget)
+    if not content.text:
         return None
     # A session starts several times; the same text again is the same hook sent twice.
-    part = f"{call.payload.source[:20]}:{hashlib.sha256(found.text.encode()).hexdigest()[:32]}"
+    part = f"{call.payload.source[:20]}:{hashlib.sha256(content.text.encode()).hexdigest()[:32]}"
     return HookAnswer(
-        context=found.text, keep=partial(receipts.keep, call, part=part, text=found.text, included=found.included)
+        context=content.text, keep=partial(receipts.keep, call, part=part, text=content.text, included=content.included)
     )
 
 
 def briefing(call: HookCall, project: Project, *, budget: int) -> Briefing:
     """Compose the briefing; for one of our own sessions without what its prompt says already."""
-    told = _told(call, prompts_too=call.payload.source not in FRESH)
-    known = top_memories(project.pk, most=MOST_MEMORIES, without=told, at=call.at)
-    now = [one for one in timed(project.pk, None, call.at) if one.pk not in told]
+    told_ids = _told(call, prompts_too=call.payload.source not in FRESH)
+    memories = top_memories(project.pk, most=MOST_MEMORIES, without=told_ids, at=call.at)
+    now = [one for one in timed(project.pk, None, call.at) if one.pk not in told_ids]
     curated = NOT_CURATED if call.session else select_curated(project)
     sections = [
         Section("Curated memory", [Line(one.text) for one in curated.included]),
@@ -82,7 +82,7 @@ def briefing(call: HookCall, project: Project, *, budget: int) -> Briefing:
         Section("Limits in force", [] if call.session else news.limits_in_force(call.at)),
         Section("Events of the last day", news.events_of(project, call.at)),
         Section("Sessions of the last day", news.sessions_of(project, call.at)),
-        Section("Memories", [_line(one.pk, one) for one in known]),
+        Section("Memories", [_line(one.pk, one) for one in memories]),
     ]
     return compose(project.name or project.slug, sections, budget=budget + curated.tokens)
 
@@ -95,9 +95,9 @@ def match(call: HookCall) -> HookAnswer | None:
         return None
     agent = call.session.agent.slug if call.session and call.session.agent else None
     where = Filters(project=call.project.pk if call.project else None, agent=agent, trusted_only=True)
-    told = _told(call, prompts_too=True)
-    found = recall(query, where, limit=min(most + len(told), MOST_HITS), at=call.at, rewrite=False, worded=True).hits
-    good = [hit for hit in found if hit.parts.fused >= LEAST_MATCH and hit.memory_id not in told]
+    told_ids = _told(call, prompts_too=True)
+    hits = recall(query, where, limit=min(most + len(told_ids), MOST_HITS), at=call.at, rewrite=False, worded=True).hits
+    good = [hit for hit in hits if hit.parts.fused >= LEAST_MATCH and hit.memory_id not in told_ids]
     may = _may_be_told(good, call) if good else set()
     lines = [_line(hit.memory_id, hit) for hit in good if hit.memory_id in may][:most]
     if not lines:
@@ -160,13 +160,13 @@ def _line(memory_id: int, memory: Memory | Hit) -> Line:
 
 def _told(call: HookCall, *, prompts_too: bool) -> set[int]:
     """Return the ids of the memories that a session has been given: in its prompt, if it is ours, and by its hooks."""
-    found: set[int] = set()
+    ids: set[int] = set()
     if call.session:
-        found |= set(Injected.objects.filter(session=call.session).values_list("memory_id", flat=True))
+        ids |= set(Injected.objects.filter(session=call.session).values_list("memory_id", flat=True))
     if prompts_too:
         rows = HookReceipt.objects.filter(cli_session_id=call.payload.cli_session_id, event__in=(START, PROMPT))
-        found |= {entry["id"] for included in rows.values_list("included", flat=True) for entry in included}
-    return found
+        ids |= {entry["id"] for included in rows.values_list("included", flat=True) for entry in included}
+    return ids
 
 
 def count(call: HookCall) -> None:
@@ -197,15 +197,15 @@ class TranscriptReading:
 
 def read_transcript(path: str, *, at: datetime) -> TranscriptReading:
     """Read the transcript at `path`; `at` is now (aware UTC)."""
-    found = known_place(path)
-    if found is None:
+    file = known_place(path)
+    if file is None:
         return TranscriptReading()
     state, batch, table = State(), Batch(), table_of_settings()
     results: dict[int, list[str]] = {}
     try:
-        if found.stat().st_size > LARGEST:
+        if file.stat().st_size > LARGEST:
             return TranscriptReading()
-        for raw in complete_lines(found, 0, final=True):
+        for raw in complete_lines(file, 0, final=True):
             if raw.data is None:
                 state.reading.missed()
                 continue

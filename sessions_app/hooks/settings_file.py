@@ -45,8 +45,8 @@ def read(path: Path) -> str | None:
         raise InvalidSettings(f"{link} is a link to {link.resolve()}; it is left alone.", "Install into a real file.")
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
                 raise InvalidSettings(f"{path} is no file of the current user; it is left alone.")
             data = file.read(LARGEST + 1)
     except FileNotFoundError:

@@ -61,8 +61,8 @@ class Only:
     @property
     def query(self) -> str:
         """The restriction in an address, behind another parameter: "&kind=errors&q=lock", or nothing."""
-        given = urlencode({name: value for name, value in (("kind", self.kind), ("q", self.words)) if value})
-        return f"&{given}" if given else ""
+        parameters = urlencode({name: value for name, value in (("kind", self.kind), ("q", self.words)) if value})
+        return f"&{parameters}" if parameters else ""
 
     def of(self, rows: QuerySet[LogEntry]) -> QuerySet[LogEntry]:
         rows = rows.filter(KINDS[self.kind]) if self.kind else rows
@@ -141,8 +141,8 @@ class Line:
     @cached_property
     def parts(self) -> list[Part]:
         """The text split at its markers, of which only an agent's own text has any, and at what is searched for."""
-        found = parts(self.text) if self.entry.kind == LogKind.TEXT else [Part("", self.text)]
-        return [piece for part in found for piece in hits(part, self.words)] if self.words else found
+        pieces = parts(self.text) if self.entry.kind == LogKind.TEXT else [Part("", self.text)]
+        return [piece for part in pieces for piece in hits(part, self.words)] if self.words else pieces
 
 
 def _first_line(text: str) -> str:
@@ -157,19 +157,19 @@ def parts(text: str) -> list[Part]:
     shown: dict[int, tuple[Place, str]] = {}  # one of each line, a malformed one only where no other is
     for place in accepted_lines(text).markers:
         kind = _kind(place)
-        known = shown.get(place.number)
-        if kind and (known is None or (known[1] == "unread" and kind != "unread")):
+        earlier = shown.get(place.number)
+        if kind and (earlier is None or (earlier[1] == "unread" and kind != "unread")):
             shown[place.number] = (place, kind)
     begins = [0, *(line_break.end() for line_break in LINE_BREAK.finditer(text))]
-    found: list[Part] = []
+    pieces: list[Part] = []
     start = 0
     for number, (place, kind) in shown.items():
         bracket = BRACKET.match(place.line, place.start)
         end = bracket.end() if bracket else len(place.line)
         begin = begins[number - 1]
-        found += [Part("", text[start : begin + place.start]), Part(kind, place.line[place.start : end])]
+        pieces += [Part("", text[start : begin + place.start]), Part(kind, place.line[place.start : end])]
         start = begin + end
-    return [part for part in (*found, Part("", text[start:])) if part.text]
+    return [part for part in (*pieces, Part("", text[start:])) if part.text]
 
 
 def _kind(place: Place) -> str:
@@ -227,9 +227,9 @@ def newest(session_id: int, *, before: int = HIGHEST, floor: int = 0, most: int 
     low = floor
     if only.words:
         low = max(floor, min(before, last_seq(session_id) + 1) - 1 - MOST_SEARCHED)
-    found = list(only.of(_entries(session_id, low)).filter(seq__lt=before).order_by("-seq")[: most + 1])
-    lines = [Line(entry, only.words) for entry in found[:most][::-1]]
-    if len(found) > most:
+    rows = list(only.of(_entries(session_id, low)).filter(seq__lt=before).order_by("-seq")[: most + 1])
+    lines = [Line(entry, only.words) for entry in rows[:most][::-1]]
+    if len(rows) > most:
         return Log(lines, floor, more_before=True, only=only)
     return Log(lines, floor, more_before=low > floor, only=only, looked_from=low + 1 if low > floor else 0)
 
@@ -237,10 +237,10 @@ def newest(session_id: int, *, before: int = HIGHEST, floor: int = 0, most: int 
 def following(session_id: int, after: int, *, most: int = PAGE, only: Only = ALL) -> Log:
     """Return the first `most` lines with a `seq` above `after`."""
     high = after + MOST_SEARCHED if only.words else HIGHEST
-    found = list(only.of(_entries(session_id, after)).filter(seq__lte=high).order_by("seq")[: most + 1])
-    lines = [Line(entry, only.words) for entry in found[:most]]
-    if len(found) > most or not only.words:
-        return Log(lines, after, more_after=len(found) > most, only=only)
+    rows = list(only.of(_entries(session_id, after)).filter(seq__lte=high).order_by("seq")[: most + 1])
+    lines = [Line(entry, only.words) for entry in rows[:most]]
+    if len(rows) > most or not only.words:
+        return Log(lines, after, more_after=len(rows) > most, only=only)
     more = last_seq(session_id) > high
     return Log(lines, after, more_after=more, only=only, looked_to=high if more else 0)
 

@@ -133,22 +133,22 @@ class _Reader:
         self.unknown: set[int] = set()
 
     def turns(self, start: int) -> list[Turn]:
-        found = _read(self.rows.filter(seq__gte=start).order_by("seq")[: HEAD + 1])
+        beginning = _read(self.rows.filter(seq__gte=start).order_by("seq")[: HEAD + 1])
         tail: list[Entry] = []
-        if len(found) > HEAD:
-            tail = _read(self.rows.filter(seq__gt=found[-1].seq).order_by("-seq")[:TAIL])[::-1]
+        if len(beginning) > HEAD:
+            tail = _read(self.rows.filter(seq__gt=beginning[-1].seq).order_by("-seq")[:TAIL])[::-1]
         if len(tail) < TAIL:  # that is all of it
-            self.take_answers([*found, *tail])
-            return self._built(_by_turn([*found, *tail]), 0.0)
+            self.take_answers([*beginning, *tail])
+            return self._built(_by_turn([*beginning, *tail]), 0.0)
         # The last turn at the head and the first one at the tail may be cut: they are summed up with what is between.
-        groups = _by_turn(found)
+        groups = _by_turn(beginning)
         before, after = groups[:-1] or groups, _by_turn(tail)[1:]
-        known = [entry for group in (*before, *after) for entry in group]
-        self.take_answers(known)
-        self._look_for_answers(known, found[-1].seq)
+        entries = [entry for group in (*before, *after) for entry in group]
+        self.take_answers(entries)
+        self._look_for_answers(entries, beginning[-1].seq)
         head = self._built(before, 0.0)
         upto = after[0][0].seq - 1 if after else None
-        ended = max((entry.at for entry in tail if upto is None or entry.seq <= upto), default=found[-1].at)
+        ended = max((entry.at for entry in tail if upto is None or entry.seq <= upto), default=beginning[-1].at)
         between = self._sum(before[-1][-1].seq + 1, upto, head[-1], self._seconds(ended))
         if between.last < between.number:  # all of it belongs to one turn
             more, errors = head[-1].more_calls + between.more_calls, head[-1].errors + between.errors
@@ -250,9 +250,9 @@ class _Reader:
         """Sum up the entries from `first` to `upto` (None: the last one); of too many only their turns are known."""
         last = self.last_seq() if upto is None else upto
         rows = self.rows.filter(seq__gte=first, seq__lte=last)
-        known = {}
+        sums = {}
         if last - first < MOST_SUMMED:
-            known = rows.aggregate(
+            sums = rows.aggregate(
                 calls=Count("seq", filter=Q(kind=LogKind.TOOL_USE)), tokens=Sum("tokens"), cost=Sum("cost_usd")
             )
         return Turn(
@@ -262,16 +262,16 @@ class _Reader:
             label="",
             start=before.end,
             end=max(before.end, end),
-            tokens=known.get("tokens"),
-            cost_usd=known.get("cost"),
-            more_calls=known.get("calls") or 0,
+            tokens=sums.get("tokens"),
+            cost_usd=sums.get("cost"),
+            more_calls=sums.get("calls") or 0,
             errors=rows.filter(is_error=True).count(),
         )
 
 
 def _read(rows: QuerySet[LogEntry]) -> list[Entry]:
-    found = rows.annotate(words=Substr("text", 1, LABEL)).values_list(*COLUMNS, "words")
-    return [Entry(*row) for row in found]
+    values = rows.annotate(words=Substr("text", 1, LABEL)).values_list(*COLUMNS, "words")
+    return [Entry(*row) for row in values]
 
 
 def _by_turn(entries: Iterable[Entry]) -> list[list[Entry]]:
@@ -283,16 +283,16 @@ def _by_turn(entries: Iterable[Entry]) -> list[list[Entry]]:
 
 def _label(group: Sequence[Entry]) -> str:
     """Return the first words of a turn; without any, the names of its tools."""
-    said = next((entry for entry in group if entry.kind == LogKind.TEXT and entry.call is None), None)
-    if said is not None:
-        return said.first_line
+    first_text = next((entry for entry in group if entry.kind == LogKind.TEXT and entry.call is None), None)
+    if first_text is not None:
+        return first_text.first_line
     tools = {entry.words.partition(": ")[0]: None for entry in group if entry.kind == LogKind.TOOL_USE}
     return ", ".join(islice(tools, 3))
 
 
 def _failure(answer: Entry) -> str:
-    if found := EXIT.match(answer.words):
-        return f"exit {found[1]}"
+    if match := EXIT.match(answer.words):
+        return f"exit {match[1]}"
     return "denied" if DENIED.match(answer.words) else "error"
 
 

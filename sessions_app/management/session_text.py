@@ -78,12 +78,12 @@ def closing_text(session: Session) -> str:
     stored = {
         name: number for name, number in session.stats.items() if name.startswith(("memories_", "events", "cooldowns"))
     }
-    told = (
+    counts = (
         ", ".join(f"{name.replace('_', ' ')} {number}" for name, number in sorted(stored.items())) or "nothing stored"
     )
     reason = f" {session.status_reason}" if session.status_reason else ""
     head = f"Session {session.pk}: {session.get_status_display()}.{reason}"
-    return f"\n{head}\n{told}; {session.num_turns} turns, {cost(session)}"
+    return f"\n{head}\n{counts}; {session.num_turns} turns, {cost(session)}"
 
 
 def cost(session: Session) -> str:

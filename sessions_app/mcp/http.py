@@ -51,5 +51,5 @@ async def answer(access: Access, headers: Iterable[tuple[str, str]], body: bytes
         await server.session_manager.handle_request(scope, receive, send)
     start = next(message for message in sent if message["type"] == "http.response.start")
     content = b"".join(message.get("body", b"") for message in sent if message["type"] == "http.response.body")
-    found = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start.get("headers", [])]
-    return start["status"], found, content
+    response_headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in start.get("headers", [])]
+    return start["status"], response_headers, content

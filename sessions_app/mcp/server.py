@@ -182,8 +182,8 @@ def _in_thread(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
         except (MemoriesError, SessionsError) as refusal:
             raise ToolError(f"{refusal} {refusal.fix}".strip()) from refusal
         except Exception as error:
-            if found := outage.behind(error):
-                raise ToolError(f"{found.message} {found.fix}") from error
+            if cause := outage.behind(error):
+                raise ToolError(f"{cause.message} {cause.fix}") from error
             raise
 
     return sync_to_async(run, thread_sensitive=True)

@@ -33,7 +33,7 @@ HISTORY = 20
 
 def recall(access: Access, query: str, service: str | None, category: str | None, limit: int) -> dict[str, Any]:
     """Return memories that answer the query, best first, with few fields: a model reads them."""
-    found = ask(access, Question(query, service=service, category=category, limit=limit), CHANNEL)
+    answer = ask(access, Question(query, service=service, category=category, limit=limit), CHANNEL)
     hits = [
         {
             "id": hit.memory_id,
@@ -44,9 +44,9 @@ def recall(access: Access, query: str, service: str | None, category: str | None
             "confirmed_at": hit.updated_at.isoformat() if hit.updated_at else None,
             "score": round(hit.score, 3),
         }
-        for hit in found.hits
+        for hit in answer.hits
     ]
-    return {"memories": hits, "semantic_search": found.trace.semantic}
+    return {"memories": hits, "semantic_search": answer.trace.semantic}
 
 
 def memory_show(access: Access, memory_id: int) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def remember(access: Access, observation: str, category: str, service: str | Non
     statement = statement_of(category, observation, service, in_project=access.project_id is not None)
     if access.session_id is not None:
         provenance = provenance_now(Session.objects.get(pk=access.session_id), provenance, statement.text)
-    made = store.remember(statement, provenance)
-    return {"outcome": made.outcome, "memory_id": made.memory_id, "reason": made.reason}
+    result = store.remember(statement, provenance)
+    return {"outcome": result.outcome, "memory_id": result.memory_id, "reason": result.reason}
 
 
 def log_event(access: Access, level: str, message: str, service: str | None) -> dict[str, Any]:
@@ -128,18 +128,18 @@ def access_for(*, session: str = "", agent: str = "", project: str = "", read_on
     )
 
 
-def _of_session(given: str, scopes: frozenset[str]) -> Access:
+def _of_session(reference: str, scopes: frozenset[str]) -> Access:
     key: dict[str, int | UUID] = {"pk": 0}
-    if given.isdecimal() and len(given) < 19:
-        key = {"pk": int(given)}
+    if reference.isdecimal() and len(reference) < 19:
+        key = {"pk": int(reference)}
     else:
         try:
-            key = {"uuid": UUID(given)}
+            key = {"uuid": UUID(reference)}
         except ValueError:
             pass
     row = Session.objects.select_related("agent").filter(**key).first()
     if row is None:
-        raise SessionNotFound(f"There is no session {given}.", "`manage.py session list` shows the latest.")
+        raise SessionNotFound(f"There is no session {reference}.", "`manage.py session list` shows the latest.")
     slug = row.agent.slug if row.agent else None
     return Access(
         actor=f"agent:{slug}" if slug else f"session:{row.pk}",

@@ -30,11 +30,11 @@ class AgentQuerySet(models.QuerySet["Agent"]):
 
     def named(self, slug: str) -> Agent:
         """Return the agent with this slug. Raises AgentNotFound, which names the known ones."""
-        found = self.filter(slug=slug).first()
-        if found is None:
-            known = ", ".join(Agent.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
-            raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {known}.")
-        return found
+        agent = self.filter(slug=slug).first()
+        if agent is None:
+            slugs = ", ".join(Agent.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
+            raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {slugs}.")
+        return agent
 
 
 class Agent(models.Model):

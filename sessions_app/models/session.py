@@ -96,8 +96,8 @@ class SessionQuerySet(models.QuerySet["Session"]):
         return self.filter(ended | Q(status=Status.RUNNING)).exclude(trigger=Trigger.IMPORT)
 
     def cost_and_turns(self) -> tuple[Decimal, int]:
-        found = self.order_by().aggregate(cost=Sum("cost_usd"), turns=Sum("num_turns"))
-        return found["cost"] or Decimal(0), found["turns"] or 0
+        totals = self.order_by().aggregate(cost=Sum("cost_usd"), turns=Sum("num_turns"))
+        return totals["cost"] or Decimal(0), totals["turns"] or 0
 
 
 class Session(models.Model):
@@ -309,8 +309,8 @@ class Session(models.Model):
     @property
     def _reading(self) -> dict[str, Any]:
         before = self.exposed_before
-        known: dict[str, Any] = {"exposure": Exposure.OUTSIDE.value, "sources": before} if before else {}
-        return self.ingest_state.get("reading") or known
+        default: dict[str, Any] = {"exposure": Exposure.OUTSIDE.value, "sources": before} if before else {}
+        return self.ingest_state.get("reading") or default
 
     @property
     def has_read(self) -> str:

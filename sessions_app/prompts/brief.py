@@ -84,8 +84,8 @@ def _list(name: str, value: Any) -> tuple[str, ...]:
         raise InvalidBrief(name, "it is no list of texts.")
     if len(value) > MOST:
         raise InvalidBrief(name, f"it has {len(value):,} entries; at most {MOST} are allowed.")
-    found = (_entry(name, one) for one in value)
-    return tuple(dict.fromkeys(one for one in found if one))
+    entries = (_entry(name, one) for one in value)
+    return tuple(dict.fromkeys(one for one in entries if one))
 
 
 def _entry(name: str, value: Any) -> str:

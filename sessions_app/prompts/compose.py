@@ -35,8 +35,8 @@ class Composed:
 
 
 def compose(inputs: Inputs) -> Composed:
-    found = (_headed(title, section(inputs).strip()) for title, section in SECTIONS)
-    parts = tuple((title, mask(text)) for title, text in found if text)
+    blocks = (_headed(title, section(inputs).strip()) for title, section in SECTIONS)
+    parts = tuple((title, mask(text)) for title, text in blocks if text)
     # Once more as a whole, as the row is stored: what was kept is what was sent.
     text = mask("\n\n".join(f"## {title}\n\n{text}" for title, text in parts) + "\n")
     return Composed(text, hashlib.sha256(text.encode()).hexdigest(), parts)

@@ -54,8 +54,8 @@ def _changed(session: Session) -> tuple[str, ...]:
 
 def path_in(text: str) -> str:
     """Return the file that a call of a writing tool names; empty when the entry was cut before it."""
-    found = PATH.search(text)
+    match = PATH.search(text)
     try:
-        return str(json.loads(found[1])) if found else ""
+        return str(json.loads(match[1])) if match else ""
     except ValueError:
         return ""

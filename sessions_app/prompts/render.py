@@ -64,13 +64,13 @@ def rendered(
 
     An agent's own template replaces the role; `{{ base }}` in it is the tier's. Raises InvalidSession for a bad one.
     """
-    said = _Said(task)
+    task_text = _Said(task)
     values = {
         "tier": session.tier,
         "max_tier": settings.CLAUDEOPS_MAX_TIER,
         "agent": agent.name or agent.slug if agent else "",
         "description": agent.description.strip() if agent else "",
-        "task": said,
+        "task": task_text,
         "trigger": session.trigger,
         "dry_run": session.dry_run,
         "limits": limits,
@@ -95,7 +95,7 @@ def rendered(
         constraints=_of_file("constraints.md", values),
         output_format=_of_file("output-format.md", values),
         # A template may ask for the task without saying it (`{% if task %}`): then the prompt's own section says it.
-        task_in_role=said.asked and bool(task) and task in role,
+        task_in_role=task_text.asked and bool(task) and task in role,
     )
 
 

@@ -90,8 +90,8 @@ def task(inputs: Inputs) -> str:
     head = f"**{safe(brief.title)}**" if brief.title else ""
     if brief.task_id:
         head = f"{head} ({safe(brief.task_id)})" if head else f"Task {safe(brief.task_id)}"
-    said = "" if inputs.task_in_role else outside_or_typed(inputs)
-    return _paragraphs(head, OUTSIDE if inputs.task_is_alert and said else "", said)
+    text = "" if inputs.task_in_role else outside_or_typed(inputs)
+    return _paragraphs(head, OUTSIDE if inputs.task_is_alert and text else "", text)
 
 
 def outside_or_typed(inputs: Inputs) -> str:
@@ -153,17 +153,17 @@ def constraints(inputs: Inputs) -> str:
 
 def digest(inputs: Inputs) -> str:
     """Say what became of the session that this one follows. The operator's words arrive whole: nothing cuts them."""
-    found = inputs.digest
-    if found is None:
+    record = inputs.digest
+    if record is None:
         return ""
-    how = "continues the conversation of" if found.kind == "continue" else "tries again what was asked of"
-    code = "" if found.exit_code is None else f", exit code {found.exit_code}"
+    how = "continues the conversation of" if record.kind == "continue" else "tries again what was asked of"
+    code = "" if record.exit_code is None else f", exit code {record.exit_code}"
     note = plain_lines(inputs.brief.note)
     return _paragraphs(
-        f"This session {how} session {found.session}, which ended: {found.status}{code}.",
-        f"Reason: {safe(found.reason)}" if found.reason else "",
-        _named(_of("What was tried", "tool calls", len(found.calls), found.all_calls), map(_call, found.calls)),
-        _named(_of("Files it changed", "files", len(found.files), found.all_files), found.files),
+        f"This session {how} session {record.session}, which ended: {record.status}{code}.",
+        f"Reason: {safe(record.reason)}" if record.reason else "",
+        _named(_of("What was tried", "tool calls", len(record.calls), record.all_calls), map(_call, record.calls)),
+        _named(_of("Files it changed", "files", len(record.files), record.all_files), record.files),
         f"The operator's words:\n\n{note}" if note else "",
     )
 

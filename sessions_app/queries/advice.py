@@ -268,14 +268,14 @@ FAILED = (Status.FAILED, Status.TIMED_OUT, Status.STOPPED, Status.LOST)
 
 def advice_for(status: str, reason: str) -> Advice | None:
     """Return what to do about a session that ended with this status and reason; None when there is nothing to do."""
-    found = [row.advice for row in REMARKS if _finds(row, reason)]
+    matches = [row.advice for row in REMARKS if _finds(row, reason)]
     if status in FAILED:
         plain = without_escalation(reason)
-        found.insert(0, next((row.advice for row in TABLE if _finds(row, plain)), OTHERWISE))
-    if not found:
+        matches.insert(0, next((row.advice for row in TABLE if _finds(row, plain)), OTHERWISE))
+    if not matches:
         return None
-    steps = dict.fromkeys(step for advice in found for step in advice.steps)
-    return Advice(" ".join(advice.sentence for advice in found), tuple(steps))
+    steps = dict.fromkeys(step for advice in matches for step in advice.steps)
+    return Advice(" ".join(advice.sentence for advice in matches), tuple(steps))
 
 
 def _finds(row: Row, reason: str) -> bool:

@@ -81,13 +81,13 @@ def last_good(session: Session) -> int | None:
 
 def compare(one: Session, other: Session) -> Comparison:
     """Compare two sessions, in five queries."""
-    told = dict(InjectionReceipt.objects.filter(session__in=(one, other)).values_list("session", "included"))
+    by_session = dict(InjectionReceipt.objects.filter(session__in=(one, other)).values_list("session", "included"))
     here, there = _calls(one), _calls(other)
     return Comparison(
         one=one,
         other=other,
         prompt=line_diff(other.prompt, one.prompt),
-        memories=memories_of(told.get(one.pk, []), told.get(other.pk, [])),
+        memories=memories_of(by_session.get(one.pk, []), by_session.get(other.pk, [])),
         tools=tools_of(here, there),
         calls=sides_of(here, there),
         events=sides_of(_events(one), _events(other)),
@@ -102,8 +102,8 @@ def _calls(session: Session) -> list[str]:
 
 def _events(session: Session) -> list[str]:
     rows = Event.objects.filter(session=session).order_by("created_at", "pk")
-    found = rows.values_list("level", "service", "message")[:READ]
-    return [f"{level} · {service or 'general'}: {message}" for level, service, message in found]
+    events = rows.values_list("level", "service", "message")[:READ]
+    return [f"{level} · {service or 'general'}: {message}" for level, service, message in events]
 
 
 def sides_of(one: Iterable[str], other: Iterable[str]) -> Sides:
@@ -116,16 +116,16 @@ def sides_of(one: Iterable[str], other: Iterable[str]) -> Sides:
 
 
 def _folded(texts: Iterable[str]) -> dict[str, tuple[str, int]]:
-    found: dict[str, tuple[str, int]] = {}
+    by_key: dict[str, tuple[str, int]] = {}
     for text in texts:
         key = " ".join(VARIES.sub("#", text).split())
-        first, number = found.get(key, (text, 0))
-        found[key] = (first, number + 1)
-    return found
+        first, number = by_key.get(key, (text, 0))
+        by_key[key] = (first, number + 1)
+    return by_key
 
 
 def _only(here: dict[str, tuple[str, int]], there: dict[str, tuple[str, int]]) -> OnlyIn:
-    rows = [found for key, found in here.items() if key not in there]
+    rows = [entry for key, entry in here.items() if key not in there]
     return OnlyIn(rows[:SHOWN], max(0, len(rows) - SHOWN))
 
 

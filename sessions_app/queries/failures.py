@@ -46,8 +46,8 @@ def normalised(reason: str) -> str:
 def beginning(reason: str) -> str:
     """Return the part before the first number or identifier, which equal reasons have literally in common."""
     text = without_escalation(reason)
-    found = VARIES.search(text)
-    return text[: found.start() if found else LONGEST][:LONGEST]
+    match = VARIES.search(text)
+    return text[: match.start() if match else LONGEST][:LONGEST]
 
 
 def equal_to(session: Session) -> Equal:
@@ -70,8 +70,8 @@ def equal_to(session: Session) -> Equal:
         .only("status", "status_reason", "queued_at", "started_at", "trigger", "requested_by", "agent__slug")[:READ]
     )
     reason = normalised(session.status_reason)
-    found = [row for row in read if normalised(row.status_reason) == reason]
-    return Equal(found[:SHOWN], f"{len(found)}+" if len(read) == READ else str(len(found)))
+    sessions = [row for row in read if normalised(row.status_reason) == reason]
+    return Equal(sessions[:SHOWN], f"{len(sessions)}+" if len(read) == READ else str(len(sessions)))
 
 
 ROWS = 1_000
@@ -96,16 +96,16 @@ def sessions_about(service: str, *, since: datetime) -> ServiceSessions:
     created a memory of it. That it was told memories of the service says nothing: the prompt of every session names
     many services. Five queries, each of the latest ROWS of a part of an index.
     """
-    found: set[tuple[int, datetime]] = set()
+    pairs: set[tuple[int, datetime]] = set()
     start, cut = since, False
     for rows in _latest(service, since):
-        found.update((session, at) for session, at in rows if session is not None)
+        pairs.update((session, at) for session, at in rows if session is not None)
         if len(rows) == ROWS:  # there may be more before the last of them
             start, cut = max(start, rows[-1][1]), True
-    ids = {session for session, at in found if at >= start}
+    ids = {session for session, at in pairs if at >= start}
     if len(ids) > MOST:
         ids, cut = set(sorted(ids)[-MOST:]), True
-        start = min(at for session, at in found if session in ids and at >= start)
+        start = min(at for session, at in pairs if session in ids and at >= start)
     return ServiceSessions(frozenset(ids), start, cut)
 
 

@@ -100,16 +100,16 @@ class SessionFilterSet(django_filters.FilterSet):
     def by_ended(self, queryset: QuerySet[Session], name: str, value: Period) -> QuerySet[Session]:
         """Select what the counts by hour count: a session that is imported again is running, though it has ended."""
         bounds = {"ended_at__gte": value.since, "ended_at__lt": value.until}
-        found = queryset.filter(**{lookup: at for lookup, at in bounds.items() if at is not None})
-        return found.filter(ended_at__isnull=False).exclude(status__in=OPEN_STATUSES)
+        rows = queryset.filter(**{lookup: at for lookup, at in bounds.items() if at is not None})
+        return rows.filter(ended_at__isnull=False).exclude(status__in=OPEN_STATUSES)
 
     def by_cost(self, queryset: QuerySet[Session], name: str, value: Comparison) -> QuerySet[Session]:
         return queryset.filter(**{f"cost_usd__{lookup}": bound for lookup, bound in value.bounds})
 
     def by_text(self, queryset: QuerySet[Session], name: str, value: str) -> QuerySet[Session]:
         for word in value.split():
-            found = Q(summary__icontains=word) | Q(status_reason__icontains=word) | Q(task__icontains=word)
-            queryset = queryset.filter(found)
+            condition = Q(summary__icontains=word) | Q(status_reason__icontains=word) | Q(task__icontains=word)
+            queryset = queryset.filter(condition)
         return queryset
 
     def by_spent(self, queryset: SessionQuerySet, name: str, value: str) -> QuerySet[Session]:
@@ -144,8 +144,8 @@ class EventFilterSet(django_filters.FilterSet):
     def offer_services(self, names: Sequence[str]) -> None:
         """Offer these services as choices; others are accepted too."""
         widget: Any = self.form.fields["service"].widget
-        asked = str(self.form["service"].value() or "")
-        offered = names if not asked or asked in names else [*names, asked]
+        current = str(self.form["service"].value() or "")
+        offered = names if not current or current in names else [*names, current]
         widget.choices = [("", "any service"), *((name, name) for name in offered)]
 
     def by_open(self, queryset: QuerySet[Event], name: str, value: str) -> QuerySet[Event]:

@@ -78,12 +78,12 @@ def group(runs: Sequence[Run]) -> Group:
 
 def compare(runs: Iterable[Run]) -> tuple[Group, Group]:
     """Return the groups of the runs that were told the memory, and of those that were not. Pure."""
-    told: list[Run] = []
+    with_memory: list[Run] = []
     others: list[Run] = []
     for run in runs:
         if run.status in ENDED:
-            (told if run.told else others).append(run)
-    return group(told), group(others)
+            (with_memory if run.told else others).append(run)
+    return group(with_memory), group(others)
 
 
 def helped(memory: int, service: str, *, at: datetime) -> Helped:
@@ -92,12 +92,13 @@ def helped(memory: int, service: str, *, at: datetime) -> Helped:
     Left out are imported logs, which are told nothing, and dry runs. Told is what its prompt held; sessions from before
     the memory existed were not told it.
     """
-    found = sessions_about(service, since=at - WINDOW)
-    rows = Session.objects.filter(pk__in=found.sessions, dry_run=False).exclude(trigger=Trigger.IMPORT)
-    told = set(
-        Injected.objects.filter(memory_id=memory, session__in=found.sessions).values_list("session_id", flat=True)
+    scope = sessions_about(service, since=at - WINDOW)
+    rows = Session.objects.filter(pk__in=scope.sessions, dry_run=False).exclude(trigger=Trigger.IMPORT)
+    with_memory = set(
+        Injected.objects.filter(memory_id=memory, session__in=scope.sessions).values_list("session_id", flat=True)
     )
     runs = (
-        Run(status, took, pk in told) for pk, status, took in rows.values_list("pk", "status", "duration_ms").order_by()
+        Run(status, took, pk in with_memory)
+        for pk, status, took in rows.values_list("pk", "status", "duration_ms").order_by()
     )
-    return Helped(service, *compare(runs), since=found.since, cut=found.cut)
+    return Helped(service, *compare(runs), since=scope.since, cut=scope.cut)

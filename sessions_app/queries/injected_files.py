@@ -18,14 +18,14 @@ LOOKED_BACK = timedelta(days=90)
 def last_injected(files: Sequence[AgentFile]) -> dict[int, datetime]:
     """Return when each file was last told (UTC), by its id; one that was not in 90 days is missing. Two queries."""
     ids = {(file.project_id, file.agent): file.pk for file in files}
-    found: dict[int, datetime] = {}
+    by_file: dict[int, datetime] = {}
     hooks = HookReceipt.objects.filter(project__in={project for project, _ in ids}, event="SubagentStart").order_by()
     for project, agent, at in hooks.values_list("project", "agent").annotate(at=Max("at")):
         if (project, agent) in ids:
-            found[ids[project, agent]] = at
+            by_file[ids[project, agent]] = at
     receipts = InjectionReceipt.objects.filter(created_at__gt=timezone.now() - LOOKED_BACK).exclude(agent_file={})
     rows = receipts.filter(session__project__in={project for project, _ in ids}).order_by()
     for file, at in rows.values_list("agent_file__file").annotate(at=Max("created_at")):
         if file in ids.values():
-            found[file] = max(at, found.get(file, at))
-    return found
+            by_file[file] = max(at, by_file.get(file, at))
+    return by_file

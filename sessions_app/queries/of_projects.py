@@ -69,21 +69,21 @@ def used_in_parts(project: int, edges: Sequence[datetime]) -> Used:
     """
     rows = Session.objects.filter(project=project, ended_at__gte=edges[0], ended_at__lt=edges[-1], status__in=ENDED)
     rows = rows.exclude(trigger=Trigger.IMPORT).order_by("-ended_at")
-    found = rows.values_list("pk", "ended_at", "status")[:MOST]
-    latest = {pk: (at, status) for pk, at, status in found if at is not None}
+    latest_rows = rows.values_list("pk", "ended_at", "status")[:MOST]
+    latest = {pk: (at, status) for pk, at, status in latest_rows if at is not None}
     parts: list[Counter[str]] = [Counter() for _ in edges[1:]]
     of_memory: dict[int, Counter[bool]] = defaultdict(Counter)
-    told: set[int] = set()
+    with_memory: set[int] = set()
     uses = UsedMemory.objects.filter(session__in=list(latest)).values_list("memory_id", "session", "helped")
     for memory, session, helped in uses.order_by():
         outcome = "unknown" if helped is None else "helped" if helped else "failed"
         parts[bisect_right(edges, latest[session][0]) - 1][outcome] += 1
         of_memory[memory][helped is True] += 1
-        told.add(session)
+        with_memory.add(session)
     return Used(
         parts,
-        _ended(status for pk, (_, status) in latest.items() if pk in told),
-        _ended(status for pk, (_, status) in latest.items() if pk not in told),
+        _ended(status for pk, (_, status) in latest.items() if pk in with_memory),
+        _ended(status for pk, (_, status) in latest.items() if pk not in with_memory),
         _best(of_memory),
     )
 

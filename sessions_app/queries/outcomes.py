@@ -29,10 +29,10 @@ OUTCOMES = (
 
 def by_outcome(statuses: Counter[str]) -> Counter[str]:
     """Add numbers by status up to numbers by outcome: what failed, timed out or was lost is `failed`."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for status, number in statuses.items():
-        found["failed" if status in GROUPS[WENT_WRONG] else status] += number
-    return found
+        counts["failed" if status in GROUPS[WENT_WRONG] else status] += number
+    return counts
 
 
 def in_parts(edges: Sequence[datetime], statuses: Collection[str] | None = None) -> list[Counter[str]]:

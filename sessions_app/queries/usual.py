@@ -98,9 +98,9 @@ def _last(model: type[Model], field: str, ids: Collection[int], most: int) -> di
     wanted = Q(pk__in=())
     for owner, since in rows.order_by().values_list("pk", "since"):
         wanted |= Q(**{field: owner}) if since is None else Q(**{field: owner, "queued_at__gte": since})
-    found: dict[int, list[Session]] = defaultdict(list)
+    by_owner: dict[int, list[Session]] = defaultdict(list)
     # Sorted here: for an order, SQLite would go through the sessions of all of them.
     rows_since = Session.objects.filter(begun & wanted).order_by().only(*COLUMNS)
     for session in sorted(rows_since, key=lambda session: (session.queued_at, session.pk)):
-        found[getattr(session, f"{field}_id") or 0].append(session)
-    return {owner: sessions[-most:] for owner, sessions in found.items()}
+        by_owner[getattr(session, f"{field}_id") or 0].append(session)
+    return {owner: sessions[-most:] for owner, sessions in by_owner.items()}

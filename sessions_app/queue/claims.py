@@ -51,7 +51,7 @@ def _take(session: Session, host: str, at: datetime, budget: Decimal) -> bool:
         free = free.filter(~Exists(Session.objects.running().filter(agent=OuterRef("agent"))))
     try:
         with transaction.atomic():
-            taken = free.update(
+            count = free.update(
                 status=Status.RUNNING,
                 hold_reason="",
                 started_at=at,
@@ -62,4 +62,4 @@ def _take(session: Session, host: str, at: datetime, budget: Decimal) -> bool:
             )
     except IntegrityError:
         return False
-    return taken == 1
+    return count == 1

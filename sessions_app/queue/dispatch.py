@@ -112,8 +112,8 @@ class Rules:
         own = budget_of(session.agent)
         if session.trigger != Trigger.SCHEDULED or not settings.CLAUDEOPS_DAILY_BUDGET_USD:
             return own
-        left = Decimal(str(settings.CLAUDEOPS_DAILY_BUDGET_USD)) - self.spent - self.reserved
-        return max(min(own, left), CENT)
+        remaining = Decimal(str(settings.CLAUDEOPS_DAILY_BUDGET_USD)) - self.spent - self.reserved
+        return max(min(own, remaining), CENT)
 
     def reason(self, session: Session) -> str:
         """Say why `session` has to wait; empty when it may start. Reads `session.agent`."""

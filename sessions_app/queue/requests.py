@@ -61,11 +61,11 @@ def request_session(
     stream = stream or (agent.replay_stream if agent and runner == Runner.REPLAY else "")
     _validate(tier=tier, trigger=trigger, runner=runner, stream=stream, parent=parent)
     _check_tier(tier, agent, trigger, highest)
-    asked = checked(brief or {})
+    task_brief = checked(brief or {})
     own_model = agent.model if agent and agent.tier == tier else ""
     before = list(exposed_to)
-    written = prompt_task.strip() or asked.as_record()
-    if written and trigger in NOT_TYPED and TASK_TEXT not in before:
+    task_or_brief = prompt_task.strip() or task_brief.as_record()
+    if task_or_brief and trigger in NOT_TYPED and TASK_TEXT not in before:
         before.append(TASK_TEXT)
     row = Session(
         agent=agent,
@@ -75,7 +75,7 @@ def request_session(
         runner=runner,
         trigger=trigger,
         task=mask(prompt_task),
-        brief=asked.as_record(),
+        brief=task_brief.as_record(),
         ingest_state={"before": before} if before else {},
         replay_stream=stream,
         parent=parent,
@@ -154,10 +154,10 @@ def _insert(row: Session) -> Session:
             row.save()
         return row
     except IntegrityError:
-        found = _existing(row)
-        if found is None:
+        existing = _existing(row)
+        if existing is None:
             raise
-        return found
+        return existing
 
 
 def request_again(session: Session, *, by: str, at: datetime | None = None) -> Session:
@@ -250,7 +250,7 @@ def _follow(
 ) -> Session:
     if refused := may_not_follow(session):
         raise InvalidSession(f"Session {session.pk} cannot be followed by a {kind}: {refused}.")
-    made = request_session(
+    child = request_session(
         agent=session.agent,
         trigger=trigger,
         by=by,
@@ -269,12 +269,12 @@ def _follow(
         brief={**without_note(session.brief), "note": note},
         follows_as=kind,
     )
-    if note.strip() and made.brief.get("note") != mask(note.strip()):
+    if note.strip() and child.brief.get("note") != mask(note.strip()):
         raise InvalidSession(
-            f"Session {made.pk} is a {kind} of session {session.pk} already, and has other words.",
-            f"Wait until it has ended, or stop it: manage.py session stop {made.pk}",
+            f"Session {child.pk} is a {kind} of session {session.pk} already, and has other words.",
+            f"Wait until it has ended, or stop it: manage.py session stop {child.pk}",
         )
-    return made
+    return child
 
 
 def request_stop(session_id: int, *, by: str, at: datetime | None = None) -> str:

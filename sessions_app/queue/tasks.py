@@ -60,13 +60,13 @@ def send(function: str, *arguments: Any, host: str = "", cluster: str = DEFAULT)
 
 def waiting(function: str, at: datetime) -> set[int]:
     """Return the ids of sessions for which a task of `function` waits, without tasks that a worker has taken."""
-    found = set()
+    ids = set()
     for row in OrmQ.objects.filter(key__startswith=SESSIONS, lock__lte=at):
         task: dict[str, Any] = row.task
         arguments = task.get("args") or ()
         if task.get("func") == function and arguments:
-            found.add(arguments[0])
-    return found
+            ids.add(arguments[0])
+    return ids
 
 
 def depths(at: datetime) -> list[Depth]:
@@ -77,11 +77,11 @@ def depths(at: datetime) -> list[Depth]:
 
 def failures(since: datetime) -> dict[str, int]:
     """Count the tasks that failed at `since` (UTC) or later, by queue, including those addressed to a host."""
-    found: dict[str, int] = defaultdict(int)
+    counts: dict[str, int] = defaultdict(int)
     rows = Failure.objects.filter(stopped__gte=since).order_by().values_list("cluster").annotate(n=Count("pk"))
     for cluster, count in rows:
-        found[queue_of(cluster or DEFAULT)] += count
-    return dict(found)
+        counts[queue_of(cluster or DEFAULT)] += count
+    return dict(counts)
 
 
 def queue_of(address_or_queue: str) -> str:
@@ -95,15 +95,15 @@ def give_back_taken(at: datetime) -> int:
     """
     beats = WorkerHeartbeat.objects.filter(beat_at__gte=at - GONE).values_list("cluster", "host", "pid")
     living = {(address(cluster, host), str(pid)) for cluster, host, pid in beats}
-    taken = OrmQ.objects.filter(key__contains=TAKEN)
-    given = OrmQ.objects.exclude(key__contains=TAKEN).filter(lock__gt=at + timedelta(minutes=1)).update(lock=at)
-    for pk, key, lock in taken.values_list("pk", "key", "lock"):
+    claims = OrmQ.objects.filter(key__contains=TAKEN)
+    count = OrmQ.objects.exclude(key__contains=TAKEN).filter(lock__gt=at + timedelta(minutes=1)).update(lock=at)
+    for pk, key, lock in claims.values_list("pk", "key", "lock"):
         head, _, pid = key.rpartition(TAKEN)
         own = head.removesuffix(TAKEN)
         if lock < at or (own, pid) not in living:
             before = own if own == head else queue_of(own)
-            given += taken.filter(pk=pk, lock=lock).update(key=before, lock=at)
-    return given
+            count += claims.filter(pk=pk, lock=lock).update(key=before, lock=at)
+    return count
 
 
 def forget(before: datetime) -> tuple[int, int]:

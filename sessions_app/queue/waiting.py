@@ -34,5 +34,5 @@ def for_a_worker(at: datetime) -> str:
 def long_waiting(at: datetime) -> list[tuple[str, int, datetime]]:
     """Return (reason, sessions, since when the oldest waits) of what is queued for longer than LONG, by reason."""
     rows = Session.objects.queued().filter(queued_at__lt=at - LONG).order_by().values("hold_reason")
-    found = rows.annotate(n=Count("id"), since=Min("queued_at")).order_by("-n", "hold_reason")
-    return [(row["hold_reason"] or for_a_worker(at), row["n"], row["since"]) for row in found]
+    groups = rows.annotate(n=Count("id"), since=Min("queued_at")).order_by("-n", "hold_reason")
+    return [(row["hold_reason"] or for_a_worker(at), row["n"], row["since"]) for row in groups]

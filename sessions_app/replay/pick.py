@@ -19,24 +19,24 @@ def next_stream(agent_or_path: Agent | Path | str, played: int) -> Path:
     Takes an agent (its `replay_stream`) or a path; a relative one is under the package `sessions_app`. Raises
     StreamNotFound when no path is given, the path does not exist, or the folder holds no stream.
     """
-    given = agent_or_path.replay_stream if isinstance(agent_or_path, Agent) else str(agent_or_path)
+    source = agent_or_path.replay_stream if isinstance(agent_or_path, Agent) else str(agent_or_path)
     whose = f"Agent {agent_or_path.slug}" if isinstance(agent_or_path, Agent) else "A replay session"
-    if not given.strip():
+    if not source.strip():
         raise StreamNotFound(
             f"{whose} names no recorded stream.", "Give it a file or a folder of .jsonl files as its replay stream."
         )
-    path = PACKAGE / Path(given).expanduser()
+    path = PACKAGE / Path(source).expanduser()
     if path.is_file():
         return path
     if not path.is_dir():
         raise StreamNotFound(
-            f"{whose} plays {given!r}, and there is no such file or folder (looked for {path}).",
+            f"{whose} plays {source!r}, and there is no such file or folder (looked for {path}).",
             "Give the full path of a recorded stream, or of a folder of them.",
         )
     streams = sorted(file for file in path.glob("*.jsonl") if file.is_file())
     if not streams:
         raise StreamNotFound(
-            f"{whose} plays {given!r}, and that folder holds no .jsonl file.",
+            f"{whose} plays {source!r}, and that folder holds no .jsonl file.",
             f"Put recorded streams into {path}, or name another folder.",
         )
     return streams[played % len(streams)]

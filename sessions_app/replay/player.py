@@ -49,9 +49,9 @@ class Line:
             if self.at is not None:
                 self.raw = body = rest
         with contextlib.suppress(ValueError, RecursionError):
-            found = json.loads(body)
-            if isinstance(found, dict):
-                self.record = found
+            value = json.loads(body)
+            if isinstance(value, dict):
+                self.record = value
         if self.at is None and self.record is not None:
             self.at = moment(self.record.get("timestamp"))
 
@@ -61,10 +61,10 @@ def moment(text: Any) -> datetime | None:
     if not isinstance(text, str):
         return None
     try:
-        found = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else None
+    return at if at.tzinfo else None
 
 
 def recording(file: BinaryIO, name: str) -> Iterator[Line]:
@@ -112,10 +112,10 @@ class Player:
         if "timestamp" in record:
             record["timestamp"] = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         try:
-            written = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+            data = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
         except UnicodeEncodeError:  # half a surrogate pair, which JSON can escape and UTF-8 cannot hold
-            written = json.dumps(record, separators=(",", ":")).encode()
-        return self._named(written) + (b"\n" if line.raw.endswith(b"\n") else b"")
+            data = json.dumps(record, separators=(",", ":")).encode()
+        return self._named(data) + (b"\n" if line.raw.endswith(b"\n") else b"")
 
     def _named(self, written: bytes) -> bytes:
         for recorded in self.recorded:
@@ -180,11 +180,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--stream", required=True, type=Path, help="the recording")
     parser.add_argument("--session-id", required=True, type=uuid.UUID, help="the id to play it under")
     parser.add_argument("--speed", type=speed_of, default=1.0, help="1 = as recorded, 2 = twice as fast, 0 = at once")
-    given = parser.parse_args(argv)
+    options = parser.parse_args(argv)
     while not sys.stdin.isatty() and sys.stdin.buffer.read(1 << 20):
         pass  # the prompt: the CLI reads all of it before it writes
     try:
-        return play(given.stream, str(given.session_id), given.speed, sys.stdout.buffer)
+        return play(options.stream, str(options.session_id), options.speed, sys.stdout.buffer)
     except BrokenPipeError:
         os._exit(1)  # the reader is gone; flushing at exit would fail again
     except (OSError, Garbled) as error:

@@ -83,19 +83,19 @@ def _integer(digits: str) -> int | float:
 
 def _shallow(text: str) -> str:
     """Replace each value that is nested deeper than DEEPEST levels by null."""
-    kept: list[str] = []
+    parts: list[str] = []
     depth = start = 0
-    for found in _MARK.finditer(text):
-        mark = found[0]
+    for match in _MARK.finditer(text):
+        mark = match[0]
         if mark in "[{":
             depth += 1
             if depth == DEEPEST + 1:
-                kept += [text[start : found.start()], "null"]
+                parts += [text[start : match.start()], "null"]
         elif mark in "]}":
             if depth == DEEPEST + 1:
-                start = found.end()
+                start = match.end()
             depth -= 1
-    return "".join([*kept, text[start:]]) if depth == 0 else ""
+    return "".join([*parts, text[start:]]) if depth == 0 else ""
 
 
 def storable(value: Any) -> Any:
@@ -183,17 +183,17 @@ def items(data: Object, name: str, bad: Bad) -> list[Any]:
 def mappings(data: Object, name: str, bad: Bad) -> list[Object]:
     """Return the objects of a list; whatever else is in it counts as a bad field each."""
     values = items(data, name, bad)
-    found: list[Object] = [value for value in values if isinstance(value, dict)]
-    bad.extend([name] * (len(values) - len(found)))
-    return found
+    objects: list[Object] = [value for value in values if isinstance(value, dict)]
+    bad.extend([name] * (len(values) - len(objects)))
+    return objects
 
 
 def texts(data: Object, name: str, bad: Bad) -> tuple[str, ...]:
     """Return the strings of a list; whatever else is in it counts as a bad field each."""
     values = items(data, name, bad)
-    found = tuple(value for value in values if isinstance(value, str))
-    bad.extend([name] * (len(values) - len(found)))
-    return found
+    strings = tuple(value for value in values if isinstance(value, str))
+    bad.extend([name] * (len(values) - len(strings)))
+    return strings
 
 
 def time(data: Object, name: str, bad: Bad) -> datetime | None:
@@ -201,21 +201,21 @@ def time(data: Object, name: str, bad: Bad) -> datetime | None:
     value = data.get(name)
     if value is None:
         return None
-    found = timestamp(value)
-    if found is None:
+    moment = timestamp(value)
+    if moment is None:
         bad.append(name)
-    return found
+    return moment
 
 
 def timestamp(value: Any) -> datetime | None:
     if not isinstance(value, str) or not 19 <= len(value) <= 40:
         return None
     try:
-        found = datetime.fromisoformat(value)
-        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(value)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return found if found >= times.EARLIEST else None
+    return moment if moment >= times.EARLIEST else None
 
 
 def document(data: Object, name: str, bad: Bad) -> dict[str, Any] | None:
@@ -223,9 +223,9 @@ def document(data: Object, name: str, bad: Bad) -> dict[str, Any] | None:
     value = data.get(name)
     if isinstance(value, dict):
         dropped: Bad = []
-        kept = _plain(value, DEEPEST, dropped)
+        plain = _plain(value, DEEPEST, dropped)
         bad.extend([name] * len(dropped))
-        return dict(kept)
+        return dict(plain)
     if value is not None:
         bad.append(name)
     return None

@@ -65,8 +65,8 @@ def groups(
 
 def settings_of(session: Session, *, url: str, sets: list[str]) -> dict[str, Any]:
     """Build the settings with the hooks of one of our sessions."""
-    found: dict[str, list[Any]] = {}
+    hooks: dict[str, list[Any]] = {}
     for name in sets:
         for event, group in groups(name, url=url, token=hook_token(session)):
-            found.setdefault(event, []).append(group)
-    return {"hooks": found}
+            hooks.setdefault(event, []).append(group)
+    return {"hooks": hooks}

@@ -23,11 +23,11 @@ def digest_of(record: Mapping[str, Any], owner: type[Session] | type[Transcript]
 
     None for one that says nothing, or that has neither an id nor a time stamp.
     """
-    said, own_id, at = record.get("message", record.get("attachment")), record.get("uuid"), record.get("timestamp")
-    if not isinstance(said, dict) or not (own_id or at):
+    content, own_id, at = record.get("message", record.get("attachment")), record.get("uuid"), record.get("timestamp")
+    if not isinstance(content, dict) or not (own_id or at):
         return None
-    text = {name: said.get(name) for name in ("role", "content")} if "message" in record else said
-    named = ["uuid", own_id] if own_id else ["time", at, said.get("id")]
+    text = {name: content.get(name) for name in ("role", "content")} if "message" in record else content
+    named = ["uuid", own_id] if own_id else ["time", at, content.get("id")]
     flags = [bool(record.get(name)) for name in FLAGS]
     try:
         whole = json.dumps([owner.__name__, record.get("type"), named, flags, text], sort_keys=True)

@@ -81,7 +81,7 @@ def rules(
             rows.setdefault(words, []).append((frozenset(part for part in parts if part.startswith("-")), kind))
     tools = {name: kind for kind in ("nothing", "files", "shell", "web", "subagents") for name in _TABLE["tools"][kind]}
     return Rules(
-        rows={words: tuple(sorted(found, key=_strictest)) for words, found in rows.items()},
+        rows={words: tuple(sorted(entries, key=_strictest)) for words, entries in rows.items()},
         servers=frozenset([*_TABLE["tools"]["servers"], *servers]),
         tools={**tools, **dict.fromkeys(house_tools, "house")},
         shared=(*_TABLE["paths"]["shared"], *(posixpath.normpath(path) for path in outside_paths)),
@@ -120,11 +120,11 @@ def judge_command(command: str, rules: Rules, folder: str = "", depth: int = 0) 
     commands = simple_commands(command) if depth <= DEEPEST else None
     if commands is None:
         return ("command: not understood",)
-    found: dict[str, None] = {}
+    sources: dict[str, None] = {}
     for simple in commands:
-        found.update(dict.fromkeys(_paths(simple.inputs, rules, folder)))
-        found.update(dict.fromkeys(_simple(simple, rules, folder, depth)))
-    return tuple(found)
+        sources.update(dict.fromkeys(_paths(simple.inputs, rules, folder)))
+        sources.update(dict.fromkeys(_simple(simple, rules, folder, depth)))
+    return tuple(sources)
 
 
 _cached = lru_cache(maxsize=1024)(judge_command)
@@ -142,8 +142,8 @@ def _simple(simple: Simple, rules: Rules, folder: str, depth: int) -> tuple[str,
             return _script(name, words, option, rules, folder, depth)
         words = _wrapped(words[1:], wrapper)
         if wrapper.get("script"):
-            found = judge_command(" ".join(words), rules, folder, depth + 1) if words else ("command: " + name,)
-            return tuple(found)
+            sources = judge_command(" ".join(words), rules, folder, depth + 1) if words else ("command: " + name,)
+            return tuple(sources)
     return HOUSE
 
 
@@ -214,8 +214,8 @@ def _command(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
     if command.name in _READERS and kind in ("", "house"):
         if command.name == "git" and (not kind or any(_is_foreign(word) for word in command.arguments)):
             return ("commits: remote",) if kind else (_named("command", "git"),)
-        found = _files(command, rules, folder)
-        return ("file: unknown",) if command.unknown and not found else found
+        sources = _files(command, rules, folder)
+        return ("file: unknown",) if command.unknown and not sources else sources
     if kind == "house" or (kind == "web" and _is_silent(command)):
         return HOUSE
     return (_source(command, kind, length),)
@@ -230,8 +230,8 @@ def _is_silent(command: _Command) -> bool:
         at for at, word in enumerate(words) if _OUTPUT.fullmatch(word) and silent["into"] in words[at + 1 : at + 2]
     ]
     formats = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-w", "--write-out")]
-    told = any(part in one for one in formats for part in silent["telling"])
-    return bool(output) and not told and sum(bool(_host(word)) for word in words) == 1
+    is_telling = any(part in one for one in formats for part in silent["telling"])
+    return bool(output) and not is_telling and sum(bool(_host(word)) for word in words) == 1
 
 
 def _row(command: _Command, rules: Rules) -> tuple[str, int]:
@@ -250,7 +250,7 @@ def _source(command: _Command, kind: str, length: int) -> str:
         return _named("web", next((host for word in whole_first if (host := _host(word))), command.name))
     if kind == "issues":
         linked = (_REPOSITORY.search(word) for word in command.arguments)
-        return _named("issues", command.named or next((found[1] for found in linked if found), command.name))
+        return _named("issues", command.named or next((match[1] for match in linked if match), command.name))
     if kind == "commits":
         return "commits: remote"
     if kind == "mail":
@@ -269,8 +269,8 @@ def _files(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
 
 
 def _paths(paths: Iterable[str], rules: Rules, folder: str) -> tuple[str, ...]:
-    found = {source: None for path in paths if (source := _path(path, rules, folder))}
-    return tuple(found)
+    sources = {source: None for path in paths if (source := _path(path, rules, folder))}
+    return tuple(sources)
 
 
 def _path(path: str, rules: Rules, folder: str) -> str:
@@ -283,14 +283,14 @@ def _path(path: str, rules: Rules, folder: str) -> str:
     whole = posixpath.normpath(path)
     while whole.startswith("../"):
         whole = whole[3:] if whole[3:].startswith("../") else whole[2:]
-    if found := next((place for place in rules.shared if _is_below(whole, place)), ""):
-        return f"file: {found}"[: LONGEST_NAME + 6]
+    if source_name := next((place for place in rules.shared if _is_below(whole, place)), ""):
+        return f"file: {source_name}"[: LONGEST_NAME + 6]
     own = folder.count("/") > 1 and _is_below(whole, folder)
-    if not own and (found := next((place for place in _SERVED if _is_below(whole, place)), "")):
-        return f"file: {found}"
+    if not own and (source_name := next((place for place in _SERVED if _is_below(whole, place)), "")):
+        return f"file: {source_name}"
     inside = whole[len(folder) :] if own else whole
-    if found := next((part for part in inside.lower().split("/") if part in _FOLDERS), ""):
-        return f"file: {found}"
+    if source_name := next((part for part in inside.lower().split("/") if part in _FOLDERS), ""):
+        return f"file: {source_name}"
     ending = next((one for one in _ENDINGS if whole.lower().endswith(one)), "")
     return f"file: {ending}" if ending else ""
 
@@ -375,13 +375,13 @@ class Reading:
 
     def call(self, call_id: str, judgement: Judgement) -> None:
         """Note a call. One without an id counts at once: its result will not be known."""
-        known, call_id = None if judgement is None else list(judgement), key_of(call_id)
+        sources, call_id = None if judgement is None else list(judgement), key_of(call_id)
         if not call_id:
-            self.add(known)
+            self.add(sources)
             return
-        if call_id in self.calls and self.calls[call_id] != known:
+        if call_id in self.calls and self.calls[call_id] != sources:
             self.add(self.calls[call_id])
-        self.calls[call_id] = known
+        self.calls[call_id] = sources
         if len(self.calls) > MOST_CALLS:
             self.add(self.calls.pop(next(iter(self.calls))))
 

@@ -156,10 +156,10 @@ class Target:
         return False
 
     def _is_new(self, line: Decoded) -> bool:
-        known, identity = self._known or set(), line.id or _digest(line.data)
-        if identity in known:
+        identities, identity = self._known or set(), line.id or _digest(line.data)
+        if identity in identities:
             return False
-        known.add(identity)
+        identities.add(identity)
         return True
 
     def pause(self) -> None:
@@ -279,8 +279,8 @@ def _cut_to_whole_lines(path: Path) -> int:
         while end > 0:
             start = max(0, end - 65536)
             file.seek(start)
-            found = file.read(end - start).rfind(b"\n")
-            if found >= 0:
-                return file.truncate(start + found + 1)
+            position = file.read(end - start).rfind(b"\n")
+            if position >= 0:
+                return file.truncate(start + position + 1)
             end = start
         return file.truncate(0)

@@ -84,7 +84,7 @@ def import_log(
     file cannot be read, is not a log (with `force`: has no line of one), or differs from the log that was imported
     before; CannotStore when the disk is full.
     """
-    done = ImportedFile(path)
+    report = ImportedFile(path)
     with ExitStack() as stack:
         try:
             source = stack.enter_context(path.open("rb"))
@@ -95,23 +95,23 @@ def import_log(
         lines, first = _checked(path, source, force=force)
         splitter = _Splitter(Origin(path, by, tier, project, at or changed or timezone.now()), first)
         try:
-            for line in decode(raw for raw in lines if not splitter.is_stored(raw, done)):
-                splitter.add(line, done)
+            for line in decode(raw for raw in lines if not splitter.is_stored(raw, report)):
+                splitter.add(line, report)
             splitter.finish()
         except BaseException as error:
-            kept = splitter.leave()
+            summary = splitter.leave()
             if why := _why_not(error):
-                raise CannotStore(f"{path} was not imported to its end: {why}.", f"Kept: {kept}. {AGAIN}") from error
+                raise CannotStore(f"{path} was not imported to its end: {why}.", f"Kept: {summary}. {AGAIN}") from error
             raise
-    done.dated_by = splitter.dated_by("--at" if at else "the file's modification time")
+    report.dated_by = splitter.dated_by("--at" if at else "the file's modification time")
     for target in splitter.targets.values():
         if target.refused:
-            done.refused.append(target.refused)
+            report.refused.append(target.refused)
         elif target.session is not None:
-            done.sessions.append(Imported(target.session.pk, target.outcome, target.counted, target.rewritten))
-    if done.refused and not done.sessions:
-        raise done.refused[0]
-    return done
+            report.sessions.append(Imported(target.session.pk, target.outcome, target.counted, target.rewritten))
+    if report.refused and not report.sessions:
+        raise report.refused[0]
+    return report
 
 
 class _Splitter:
@@ -170,8 +170,8 @@ class _Splitter:
 
 def _why_not(error: BaseException) -> str:
     """Say why nothing can be written; empty for an error of another kind."""
-    if found := outage.named_in(error):
-        return found.message.removesuffix(".")
+    if cause := outage.named_in(error):
+        return cause.message.removesuffix(".")
     if isinstance(error, OSError):
         return f"{error.filename or settings.CLAUDEOPS_DATA_DIR} cannot be written: {error.strerror or error}"
     return ""
@@ -195,16 +195,16 @@ def _checked(path: Path, source: BinaryIO, *, force: bool) -> tuple[Iterable[byt
     """
     head = list(_head(path, source))
     lines = [line for line in decode(head) if not line.cut]
-    known = sum(line.known for line in lines)
-    if not known:
+    count = sum(line.known for line in lines)
+    if not count:
         raise InvalidStream(
             f"{path} contains no line of stream-json or of a transcript ({len(lines)} lines read).",
             "Known formats of the Claude Code CLI: bare stream-json, RFC3339Nano<TAB>{json}, chunks of "
             '{"type":"stdout","data":"…"}, and transcripts (~/.claude/projects).',
         )
-    if known < LEAST_UNDERSTOOD * len(lines) and not force:
+    if count < LEAST_UNDERSTOOD * len(lines) and not force:
         raise InvalidStream(
-            f"{path}: {len(lines) - known} of {len(lines)} lines ({1 - known / len(lines):.0%}) were not understood.",
+            f"{path}: {len(lines) - count} of {len(lines)} lines ({1 - count / len(lines):.0%}) were not understood.",
             "If it is a log of the Claude Code CLI nevertheless, import it with --force.",
         )
     named = next((line.cli_session_id for line in lines if line.known and line.cli_session_id), "")

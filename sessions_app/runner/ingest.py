@@ -71,22 +71,22 @@ class Ingested:
 
 def load_state(session: Session) -> State:
     """Return the accumulators at the session's stored offset."""
-    kept = dict(session.ingest_state)
-    spending = kept.pop("spending", None)
+    data = dict(session.ingest_state)
+    spending = data.pop("spending", None)
     if spending is None:  # stored by a version before estimates
-        kept["duration_ms"] = session.duration_ms
+        data["duration_ms"] = session.duration_ms
         spending = {
             "stated_usd": float(session.cost_usd),
             "stated_turns": session.num_turns,
             "stated_usage": dict(session.usage),
         }
     spending = {"turns": session.num_turns, **spending}  # stored by a version that did not count them
-    reading = kept.pop("reading", None)
+    reading = data.pop("reading", None)
     if reading is None:  # its first line is to come, or a version before this one has read a part of its log
-        heard = begun(kept.get("before", ()), unread=bool(session.ingest_offset))
+        current_reading = begun(data.get("before", ()), unread=bool(session.ingest_offset))
     else:
-        heard = Reading(**reading)
-    state = State(**kept, spending=Spending(**spending), reading=heard)
+        current_reading = Reading(**reading)
+    state = State(**data, spending=Spending(**spending), reading=current_reading)
     state.response, state.structured = session.response, session.structured
     state.in_project = session.project_id is not None
     state.learns = ""
@@ -111,35 +111,35 @@ def ingest(
     A batch that the database refuses is halved until one line is left; a line that is refused ATTEMPTS times is skipped
     and counted as `refused_lines`.
     """
-    done = Ingested()
+    progress = Ingested()
     session = Session.objects.get(pk=session_id)
-    done.state = load_state(session)
+    progress.state = load_state(session)
     sources = Sources(session)
     most, refused = BATCH_LINES, 0
     while True:
-        batch, lines, end = _read(session, done.state, final=final, at=at, most=most)
+        batch, lines, end = _read(session, progress.state, final=final, at=at, most=most)
         if not lines:
-            return done
+            return progress
         try:
-            sources.keep(batch, done.state)
-            said = [sources.provenance(found) for found in batch.memories]
-            learned = [(found, sources.of_agent(read, when)) for found, read, when in batch.learned]
+            sources.keep(batch, progress.state)
+            provenances = [sources.provenance(item) for item in batch.memories]
+            learned = [(item, sources.of_agent(read, when)) for item, read, when in batch.learned]
             used, dropped = notes.shown_of(session, batch.used, batch.said)
-            done.state.count("used_not_shown", dropped)
-            _write(session, done.state, batch, end, said, _prepared(batch, said), learned, used)
+            progress.state.count("used_not_shown", dropped)
+            _write(session, progress.state, batch, end, provenances, _prepared(batch, provenances), learned, used)
         except (OffsetMoved, *REFUSALS) as error:
             session = Session.objects.get(pk=session_id)
-            done.state = load_state(session)
+            progress.state = load_state(session)
             refused = 0 if lines > 1 or isinstance(error, OffsetMoved) else refused + 1
             most = most if isinstance(error, OffsetMoved) else max(lines // 2, 1)
             if not refused:
                 continue
-            if refused < ATTEMPTS or not _skip(session, done.state, end, error):
+            if refused < ATTEMPTS or not _skip(session, progress.state, end, error):
                 continue
             batch = Batch()
         refused, most = 0, min(most * 2, BATCH_LINES)
-        done.lines += lines
-        done.bytes += end - session.ingest_offset
+        progress.lines += lines
+        progress.bytes += end - session.ingest_offset
         session.ingest_offset = end
         if on_entries and batch.entries:
             on_entries(batch.entries)
@@ -166,17 +166,17 @@ def _read(session: Session, state: State, *, final: bool, at: datetime | None, m
     table = table_of_settings()
     read = list(_parsed(session, final=final, most=most))
     digests = [] if session.runner == Runner.REPLAY else [copied.digest_of(line.raw, Session) for _, line in read]
-    known = {one for one in digests if one is not None}
-    known = copied.known_elsewhere(session, known) if session.trigger == Trigger.IMPORT else set()
+    old_digests = {one for one in digests if one is not None}
+    old_digests = copied.known_elsewhere(session, old_digests) if session.trigger == Trigger.IMPORT else set()
     for (raw, line), digest in zip_longest(read, digests):
         if raw.data is None:
             state.count("lines")
             state.count("oversized")
             state.reading.missed()
         elif line.type or line.problem or line.bad:
-            take = pass_over if digest in known else project
+            take = pass_over if digest in old_digests else project
             take(line, raw.start, state, batch, now=now, undated=undated, table=table)
-            if digest is not None and digest not in known:
+            if digest is not None and digest not in old_digests:
                 batch.records.add(digest)
         lines += 1
         end = raw.end
@@ -197,12 +197,12 @@ def _parsed(session: Session, *, final: bool, most: int) -> Iterator[tuple[RawLi
             return
 
 
-def _prepared(batch: Batch, said: Sequence[store.Provenance]) -> list[store.Prepared | None]:
+def _prepared(batch: Batch, provenances: Sequence[store.Provenance]) -> list[store.Prepared | None]:
     """Compare each memory with what is known. This may call a model, so it runs before the transaction."""
     prepared: list[store.Prepared | None] = []
-    for found, provenance in zip(batch.memories, said, strict=True):
+    for memory, provenance in zip(batch.memories, provenances, strict=True):
         try:
-            prepared.append(store.prepare(found.statement, provenance))
+            prepared.append(store.prepare(memory.statement, provenance))
         except MemoriesError:
             prepared.append(None)  # `_memories` counts the refusal
     return prepared
@@ -213,7 +213,7 @@ def _write(
     state: State,
     batch: Batch,
     end: int,
-    said: Sequence[store.Provenance],
+    provenances: Sequence[store.Provenance],
     prepared: Sequence[store.Prepared | None],
     learned: Sequence[tuple[Learned, store.Provenance]],
     used: Mapping[int, How],
@@ -233,7 +233,7 @@ def _write(
         ]
         _insert_new(CooldownAction.objects, "cooldowns", cooldowns, session, state)
         _checks(session, batch)
-        _memories(session, state, batch, said, prepared)
+        _memories(session, state, batch, provenances, prepared)
         _learned(session, state, learned)
         state.count("memories_used", notes.note(session.pk, used))
         log_entries.store(session.pk, batch.entries)
@@ -252,12 +252,12 @@ def _write(
 
 
 def _columns(session: Session, state: State) -> dict[str, Any]:
-    kept = _as_dict(state) | {"spending": _as_dict(state.spending), "reading": _as_dict(state.reading)}
-    columns = {name: kept.pop(name) for name in STATE_COLUMNS}
+    data = _as_dict(state) | {"spending": _as_dict(state.spending), "reading": _as_dict(state.reading)}
+    columns = {name: data.pop(name) for name in STATE_COLUMNS}
     columns["cost_usd"] = Decimal(f"{state.spending.cost_usd:.6f}")
     columns["num_turns"], columns["usage"] = state.spending.num_turns, state.spending.usage
     columns["duration_ms"] = state.duration_ms
-    columns["ingest_state"] = kept
+    columns["ingest_state"] = data
     columns["stats"] = state.stats
     if session.runner == "claude" and state.model and not session.model:
         columns["model"] = state.model
@@ -298,19 +298,19 @@ def _memories(
     session: Session,
     state: State,
     batch: Batch,
-    said: Sequence[store.Provenance],
+    provenances: Sequence[store.Provenance],
     prepared: Sequence[store.Prepared | None],
 ) -> None:
-    for found, provenance, ready in zip(batch.memories, said, prepared, strict=True):
+    for memory, provenance, ready in zip(batch.memories, provenances, prepared, strict=True):
         try:
-            remembered = store.remember(found.statement, provenance, at=found.at, prepared=ready)
+            remembered = store.remember(memory.statement, provenance, at=memory.at, prepared=ready)
         except MemoriesError as refusal:
             state.count("memories_refused")
             batch.warnings.append(f"memory refused: {refusal}")
             continue
-        if found.learning is not None:
-            key, origin = found.statement.key, origin_of(session)
-            capture.note(found.learning, remembered, provenance, origin=origin, key=key, at=found.at)
+        if memory.learning is not None:
+            key, origin = memory.statement.key, origin_of(session)
+            capture.note(memory.learning, remembered, provenance, origin=origin, key=key, at=memory.at)
         state.count(f"memories_{remembered.outcome}")
         state.count("memories_contradicted", len(remembered.contradicted))
         if remembered.outcome in ("held", "discarded"):
@@ -319,12 +319,14 @@ def _memories(
 
 def _learned(session: Session, state: State, learned: Sequence[tuple[Learned, store.Provenance]]) -> None:
     """Note what the agent's answers brought for its memory file and was not taken, and replace what they replace."""
-    for found, said in learned:
-        at = said.at or timezone.now()
-        for refused in found.refused:
-            state.count("learnings_refused", len(capture.note_refused(refused, said, origin=origin_of(session), at=at)))
-        if found.replaces:
-            rows = capture.replace_others(found, said, origin=origin_of(session), at=at)
+    for learning, provenance in learned:
+        at = provenance.at or timezone.now()
+        for refused in learning.refused:
+            state.count(
+                "learnings_refused", len(capture.note_refused(refused, provenance, origin=origin_of(session), at=at))
+            )
+        if learning.replaces:
+            rows = capture.replace_others(learning, provenance, origin=origin_of(session), at=at)
             state.count("learnings_replaced", sum(row.outcome == CaptureOutcome.REPLACED for row in rows))
 
 
@@ -348,15 +350,15 @@ class Sources:
         """Keep the texts of a batch that statements may still be compared with."""
         self._texts |= {at: tuple(quoting.Text(text) for text in texts) for at, texts in batch.results.items()}
         wanted = {at for at, _ in state.reading.read().results}
-        for found in batch.memories:
-            wanted.update(at for at, _ in found.read.results)
+        for memory in batch.memories:
+            wanted.update(at for at, _ in memory.read.results)
         self._texts = {at: texts for at, texts in self._texts.items() if at in wanted}
 
     def provenance(self, found: FoundMemory) -> store.Provenance:
-        said = self._said(found.read, found.at)
+        base = self._said(found.read, found.at)
         agent = agent_id(self._slug) if found.learning is not None else None
         taint = self.taint(found.statement.text, found.read)
-        return replace(said, channel=found.channel, agent=agent, taint=taint, told=self.told())
+        return replace(base, channel=found.channel, agent=agent, taint=taint, told=self.told())
 
     def of_agent(self, read: Read, at: datetime) -> store.Provenance:
         """Return the provenance of what an answer says about the memory file of the session's agent."""

@@ -130,9 +130,11 @@ def sync_agent_file(session: Session, *, at: datetime) -> None:
 
 
 def inject(session: Session, *, at: datetime) -> Selected:
-    found = selected_for(session, at=at)
-    receipts.keep(session, found.ops, found.project, found.agent, found.knowledge, found.curated, at=at)
-    return found
+    selection = selected_for(session, at=at)
+    receipts.keep(
+        session, selection.ops, selection.project, selection.agent, selection.knowledge, selection.curated, at=at
+    )
+    return selection
 
 
 def command_of(session: Session, agent: Agent | None, folder: Path) -> list[str]:

@@ -60,9 +60,9 @@ def decode(lines: Iterable[bytes]) -> Iterator[Decoded]:
 
 
 def _split(raw: bytes) -> tuple[str, bytes]:
-    found = STAMPED.match(raw)
-    if found and accept.timestamp(found[1].decode("ascii", "replace")):
-        return found[1].decode("ascii"), found[2]
+    match = STAMPED.match(raw)
+    if match and accept.timestamp(match[1].decode("ascii", "replace")):
+        return match[1].decode("ascii"), match[2]
     return "", raw
 
 
@@ -79,13 +79,13 @@ def _line(body: bytes, at: str, form: str, record: dict[str, Any] | None = None,
         at = own
     elif at:
         data = _with_time(data, record, at)
-    known, line_id = stream.is_known(record.get("type"), record), record.get("uuid")
+    is_known, line_id = stream.is_known(record.get("type"), record), record.get("uuid")
     return Decoded(
         data + b"\n",
         stream.session_of(record),
         at,
-        known,
-        format="" if not known else TRANSCRIPT if stream.is_transcript(record) else form,
+        is_known,
+        format="" if not is_known else TRANSCRIPT if stream.is_transcript(record) else form,
         id=line_id if isinstance(line_id, str) else "",
     )
 

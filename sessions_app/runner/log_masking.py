@@ -96,8 +96,8 @@ def change_file(
         path.chmod(0o600)
     with path.open("r+b" if write else "rb") as file:
         for start, data in _parts(file, by_line=by_line, longest=longest):
-            new, found = change(data)
-            kinds += found
+            new, counts = change(data)
+            kinds += counts
             if write and new != data:
                 end = file.tell()
                 file.seek(start)

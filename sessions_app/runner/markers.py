@@ -84,14 +84,14 @@ def markers(text: str) -> Markers:
     malformed: dict[int, str] = {}
     accepted = accepted_lines(text)
     for place in accepted.markers:
-        if found := EVENT.match(place.line, place.start):
-            events.setdefault(place.number, _event(found[1], found[2], found[3]))
-        elif found := COOLDOWN.match(place.line, place.start):
-            service = normalise_service(found[2]) or found[2].lower()
-            report = CooldownMarker(found[1], service, found[3], fold(found[4])[:MESSAGE_LIMIT])
+        if match := EVENT.match(place.line, place.start):
+            events.setdefault(place.number, _event(match[1], match[2], match[3]))
+        elif match := COOLDOWN.match(place.line, place.start):
+            service = normalise_service(match[2]) or match[2].lower()
+            report = CooldownMarker(match[1], service, match[3], fold(match[4])[:MESSAGE_LIMIT])
             cooldowns.setdefault(place.number, report)
-        elif found := COOLDOWN_LIKE.match(place.line, place.start):
-            malformed.setdefault(place.number, found[0][:200])
+        elif match := COOLDOWN_LIKE.match(place.line, place.start):
+            malformed.setdefault(place.number, match[0][:200])
     quoted = sum(any(opening in line for opening in OPENINGS) for line in accepted.skipped)
     wrong = tuple(words for number, words in malformed.items() if number not in cooldowns)
     return Markers(tuple(events.values()), tuple(cooldowns.values()), wrong, quoted)

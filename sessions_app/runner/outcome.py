@@ -175,29 +175,29 @@ class Spending:
 
     @property
     def usage(self) -> dict[str, int]:
-        found = dict(self.stated_usage)
+        total = dict(self.stated_usage)
         for one in (self.estimated_usage, *(one["usage"] for one in self.open)):
-            _add(found, one)
-        return found
+            _add(total, one)
+        return total
 
     def message(self, message: Message) -> dict[str, Any]:
         """Count one line of a message and return it. `guessed`: its price is one, its model is not in the table."""
-        known = next((one for one in reversed(self.open) if message.id and one["id"] == message.id), None)
-        if known is None:
+        entry = next((one for one in reversed(self.open) if message.id and one["id"] == message.id), None)
+        if entry is None:
             self.turns += message.main
-            known = {"id": message.id, "usd": 0.0, "turns": int(message.main), "usage": {}, "stated": False}
-            known |= {"turn": self.turns, "listed": [0, 0.0]}
-            self.open.append(known)
+            entry = {"id": message.id, "usd": 0.0, "turns": int(message.main), "usage": {}, "stated": False}
+            entry |= {"turn": self.turns, "listed": [0, 0.0]}
+            self.open.append(entry)
             self.messages += 1
             self._close(len(self.open) - OPEN)
-        known["guessed"] = False
-        if message.tokens is None or known["stated"]:
-            return known
+        entry["guessed"] = False
+        if message.tokens is None or entry["stated"]:
+            return entry
         price = price_of(message.model)
-        known["usd"] = min(price.of(message.tokens), MOST_DOLLARS)
-        known["usage"] = _usage(message.tokens)
-        known["guessed"] = not price.known
-        return known
+        entry["usd"] = min(price.of(message.tokens), MOST_DOLLARS)
+        entry["usage"] = _usage(message.tokens)
+        entry["guessed"] = not price.known
+        return entry
 
     def result(self, result: Result) -> None:
         """Replace the estimate by what a result line states; its cost stays estimated when the line states none."""

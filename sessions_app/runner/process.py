@@ -55,10 +55,10 @@ class Process:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.child.wait(seconds)
         else:
-            found = find(self.pid, self.started_at)
-            if found is not None:
+            os_process = find(self.pid, self.started_at)
+            if os_process is not None:
                 with contextlib.suppress(psutil.TimeoutExpired, psutil.NoSuchProcess):
-                    found.wait(seconds)
+                    os_process.wait(seconds)
         return self.poll()
 
 
@@ -140,12 +140,12 @@ def terminate(process: Process, grace: float) -> int | None:
 
 
 def _descendants(process: Process) -> set[tuple[int, float]]:
-    found = find(process.pid, process.started_at)
-    if found is None:
+    os_process = find(process.pid, process.started_at)
+    if os_process is None:
         return set()
     descendants = set()
     with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-        for child in found.children(recursive=True):
+        for child in os_process.children(recursive=True):
             with contextlib.suppress(psutil.NoSuchProcess):
                 descendants.add((child.pid, _started_at(child)))
     return descendants

@@ -192,11 +192,11 @@ def pass_over(line: stream.Line, offset: int, state: State, batch: Batch, **how:
     """Take from a line of copied history what its session had read and how its turn stands, and nothing that counts."""
     state.count("copied_lines")
     nothing: dict[str, Any] = {"stats": {}, "calls": {}, "agents": {}, "spending": Spending()}
-    scratch, seen = Batch(), replace(state, **nothing)
-    project(line, offset, seen, scratch, **how)
+    scratch, scratch_state = Batch(), replace(state, **nothing)
+    project(line, offset, scratch_state, scratch, **how)
     batch.results |= scratch.results
     for name in ("turn", "transcript", "last_at", "answering", "model", "recalled"):
-        setattr(state, name, getattr(seen, name))
+        setattr(state, name, getattr(scratch_state, name))
 
 
 def _place(entries: Sequence[Entry], line: stream.Line, counted: dict[str, Any] | None, state: State) -> None:
@@ -216,11 +216,11 @@ def _called(call: stream.ToolUse, seq: int, state: State) -> None:
     """Keep the entry of a call for its result, and for the lines of a subagent that it starts."""
     key = key_of(call.id)
     starts_agent = rules().tools.get(call.name) == "subagents"
-    for kept in (state.calls, state.agents) if starts_agent else (state.calls,):
+    for entries in (state.calls, state.agents) if starts_agent else (state.calls,):
         if key:
-            kept[key] = seq
-        if len(kept) > MOST_CALLS:
-            del kept[next(iter(kept))]
+            entries[key] = seq
+        if len(entries) > MOST_CALLS:
+            del entries[next(iter(entries))]
 
 
 def _circumstances(line: stream.Line, state: State) -> None:
@@ -357,35 +357,35 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
         _learned(record.text, at, state, batch)
     if not OPENING.search(record.text):
         return
-    found = markers(record.text)
-    for event in found.events:
+    agent_markers = markers(record.text)
+    for event in agent_markers.events:
         state.count("event_markers")
         batch.events.append((event, at))
-    for cooldown in found.cooldowns:
+    for cooldown in agent_markers.cooldowns:
         state.count("cooldown_markers")
         batch.cooldowns.append((cooldown, cooldown.fingerprint(state.tool_calls), at))
-    for malformed in found.malformed:
+    for malformed in agent_markers.malformed:
         state.count("malformed_cooldowns")
         batch.warnings.append(f"malformed cooldown marker: {malformed}")
-    known = memory_markers(record.text, in_project=state.in_project)
-    state.count("quoted_markers", known.quoted + found.quoted)
-    for marker in known.found:
+    statements = memory_markers(record.text, in_project=state.in_project)
+    state.count("quoted_markers", statements.quoted + agent_markers.quoted)
+    for marker in statements.found:
         state.count("memory_markers")
         batch.memories.append(FoundMemory(marker, "text", at, state.reading.read()))
-    for unknown in known.unknown:
+    for unknown in statements.unknown:
         state.count("unknown_categories")
         batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored{_why(unknown)}")
 
 
 def _learned(text: str, at: datetime, state: State, batch: Batch) -> None:
     """Take what the agent learned for its memory file."""
-    found = learned(text, phrases=state.learns == PHRASES_TOO)
-    if not (found.found or found.refused or found.replaces):
+    learning = learned(text, phrases=state.learns == PHRASES_TOO)
+    if not (learning.found or learning.refused or learning.replaces):
         return
-    state.count("learnings", len(found.found))
+    state.count("learnings", len(learning.found))
     read = state.reading.read()
-    batch.memories += [FoundMemory(one.statement, "text", at, read, one) for one in found.found]
-    batch.learned.append((found, read, at))
+    batch.memories += [FoundMemory(one.statement, "text", at, read, one) for one in learning.found]
+    batch.learned.append((learning, read, at))
 
 
 def _init(record: stream.Init, offset: int, at: datetime, state: State, batch: Batch) -> None:
@@ -444,14 +444,14 @@ def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Ba
         if not isinstance(key, str) or not isinstance(value, str) or not value.strip():
             state.count("structured_dropped")
             continue
-        found = memory_from_key(key, value, in_project=state.in_project)
-        if isinstance(found, Statement):
+        statement = memory_from_key(key, value, in_project=state.in_project)
+        if isinstance(statement, Statement):
             state.count("structured_memories")
-            batch.memories.append(FoundMemory(found, "structured", at, state.reading.read()))
+            batch.memories.append(FoundMemory(statement, "structured", at, state.reading.read()))
         else:
             state.count("unknown_categories")
-            why = _why(found)
-            batch.warnings.append(f"structured memory with unknown category {found.category!r} was not stored{why}")
+            why = _why(statement)
+            batch.warnings.append(f"structured memory with unknown category {statement.category!r} was not stored{why}")
 
 
 def _why(unknown: UnknownMarker) -> str:

@@ -88,8 +88,8 @@ def selected_for(session: Session, *, at: datetime) -> Selected:
 
 def selection_for(session: Session, *, at: datetime) -> Selection:
     """Choose the memories of the session's project, by what its task is about and which paths it names."""
-    given = brief.read(session.brief)
-    subject = Subject(f"{given.title}\n{session.task}", (*given.write_scope, *given.read_first))
+    task_brief = brief.read(session.brief)
+    subject = Subject(f"{task_brief.title}\n{session.task}", (*task_brief.write_scope, *task_brief.read_first))
     return select(session.project, subject, at=at)
 
 
@@ -115,9 +115,9 @@ def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
     Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more, an escalation
     also for why it was handed over.
     """
-    given, agent, handed = brief.read(session.brief), session.agent, _handed_over(session) or {}
-    said = (given.title, session.task, str(handed.get("reason") or ""))
-    task = "\n".join(part.strip() for part in said if part.strip())
+    task_brief, agent, handed = brief.read(session.brief), session.agent, _handed_over(session) or {}
+    texts = (task_brief.title, session.task, str(handed.get("reason") or ""))
+    task = "\n".join(part.strip() for part in texts if part.strip())
     urgent = session.trigger in (Trigger.ALERT, Trigger.ESCALATION)
     return select_knowledge(
         task or _purpose(agent, session),
@@ -171,7 +171,7 @@ def compose_for(
         escalation=_handed_over(session),
         digest=digest_of(session),
     )
-    made = render.rendered(
+    rendering = render.rendered(
         session,
         agent,
         task=outside_or_typed(inputs),
@@ -182,18 +182,18 @@ def compose_for(
     return compose(
         replace(
             inputs,
-            role=made.role,
-            constraints=made.constraints,
-            output_format=made.output_format,
-            task_in_role=made.task_in_role,
+            role=rendering.role,
+            constraints=rendering.constraints,
+            output_format=rendering.output_format,
+            task_in_role=rendering.task_in_role,
         )
     )
 
 
-def _of_file(told: Told, session: Session) -> str:
-    if told.file is None or session.agent is None or session.project is None:
+def _of_file(content: Told, session: Session) -> str:
+    if content.file is None or session.agent is None or session.project is None:
         return ""
-    return section(told.text, sections_for(agent_id(session.agent.slug), session.project.files_sections))
+    return section(content.text, sections_for(agent_id(session.agent.slug), session.project.files_sections))
 
 
 def _handed_over(session: Session) -> Mapping[str, Any] | None:

@@ -87,18 +87,18 @@ def repeated(statement: str, texts: Iterable[tuple[str, Text]]) -> str:
     runs_with = [(word, {at for at, run in enumerate(runs) if word in run}) for word in set(words)]
     runs_with.sort(key=lambda one: (min(len(one[0]), LONG_WORD), len(one[1]), one[0]), reverse=True)
     sources: list[str] = []
-    every, found = set(range(len(runs))), set[int]()
+    every, hits = set(range(len(runs))), set[int]()
     for source, text in texts:
         if text.has("[memory:") and _stands_as_marker(words, text.lowered):
             return f"repeats a marker that {source or 'one of its own tools'} said"
         if (text.has("memor") or text.has("remember")) and _stands_in_form(words, text.lowered):
             return f"repeats a block that {source or 'one of its own tools'} said"
-        if source and len(words) >= FEWEST and (new := _standing(runs, every - found, runs_with, text)):
-            found |= new
+        if source and len(words) >= FEWEST and (new := _standing(runs, every - hits, runs_with, text)):
+            hits |= new
             sources.append(source)
     if not sources:
         return ""
-    if len(found) >= MOST * len(runs) or _has_long_instruction(words, [at in found for at in range(len(runs))]):
+    if len(hits) >= MOST * len(runs) or _has_long_instruction(words, [at in hits for at in range(len(runs))]):
         return f"repeats what {sources[-1]} said"
     return ""
 
@@ -121,13 +121,13 @@ def _standing(runs: list[list[str]], among: set[int], runs_with: list[tuple[str,
     return {at for at in among if f" {' '.join(runs[at])} " in text.folded}
 
 
-def _has_long_instruction(words: list[str], found: list[bool]) -> bool:
+def _has_long_instruction(words: list[str], hits: list[bool]) -> bool:
     """Whether a run of LONG_RUN words or more stands in the texts and tells what to do."""
     start = None
-    for at, known in enumerate([*found, False]):
-        if known and start is None:
+    for at, is_hit in enumerate([*hits, False]):
+        if is_hit and start is None:
             start = at
-        elif not known and start is not None:
+        elif not is_hit and start is not None:
             run = words[start : at + RUN - 1]
             if len(run) >= LONG_RUN and not _INSTRUCTION.isdisjoint(run):
                 return True
@@ -156,8 +156,8 @@ def _stands_in_form(words: list[str], lowered: str) -> bool:
     if not _FORM.search(lowered):
         return False
     for match in _IN_FORM.finditer(lowered):
-        said = match[1] or match[2]
-        shown = _words(fold(said)) if words[0] in said else []
+        phrase = match[1] or match[2]
+        shown = _words(fold(phrase)) if words[0] in phrase else []
         shorter = min(len(words), len(shown))
         if shown == words or (shorter >= FEWEST and words[:shorter] == shown[:shorter]):
             return True

@@ -74,8 +74,8 @@ def run_session(
     try:
         process = launch(session)
     except (CannotStart, SessionsError, MemoriesError, OSError) as error:
-        found = outage.named_in(error)
-        why, fix = (found.message, found.fix) if found else (str(error), getattr(error, "fix", ""))
+        cause = outage.named_in(error)
+        why, fix = (cause.message, cause.fix) if cause else (str(error), getattr(error, "fix", ""))
         receipts.withdraw(session, at=timezone.now())
         return close(session.pk, Status.FAILED, f"{NOT_STARTED}{why} {fix}".rstrip())
     return follow(session.pk, process, on_entries=on_entries, stop_wanted=stop_wanted)
@@ -95,7 +95,7 @@ def follow(
     ended_by, stopped_by = EndedBy.ITSELF, ""
     while ended_by is EndedBy.ITSELF:
         alive, code = process.wait(POLL_SECONDS)
-        done = retry_when_database_is_down(lambda: ingest(session_id, on_entries=on_entries))
+        progress = retry_when_database_is_down(lambda: ingest(session_id, on_entries=on_entries))
         full = outage.full_disk(FULL_DISK_SHARE)
         if not alive:
             break
@@ -117,7 +117,7 @@ def follow(
             ended_by = EndedBy.FULL_DISK
         elif time.monotonic() >= deadline:
             ended_by = EndedBy.DEADLINE
-        elif monitor.lingers(done):
+        elif monitor.lingers(progress):
             ended_by = EndedBy.LINGER
         if ended_by is not EndedBy.ITSELF:
             code = terminate(process, settings.SESSION_STOP_GRACE)
@@ -348,8 +348,8 @@ def retry_when_database_is_down(step: Callable[[], T]) -> T | None:
     except (OperationalError, InterfaceError) as error:
         if connection.in_atomic_block:
             raise
-        found = outage.named_in(error)
-        logger.warning("%s Trying again.", found.message if found else f"The database did not answer ({error}).")
+        cause = outage.named_in(error)
+        logger.warning("%s Trying again.", cause.message if cause else f"The database did not answer ({error}).")
         connection.close()
         time.sleep(1)
         return None

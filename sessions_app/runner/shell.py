@@ -49,28 +49,28 @@ def simple_commands(command: str, depth: int = 0) -> list[Simple] | None:
         inner += _substitutions(body)
     lexer = shlex.shlex(text, posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
-    found: list[Simple] = []
+    all_commands: list[Simple] = []
     try:
         for words, inputs in _split(list(lexer)):
             for word in (*words, *inputs):
                 inner += _substitutions(word)
             if simple := _simple(words, inputs):
-                found.append(simple)
+                all_commands.append(simple)
     except ValueError:  # a quotation mark or a bracket is open
         return None
     for part in inner:
         commands = simple_commands(part, depth + 1)
         if commands is None:
             return None
-        found += commands
-    return found
+        all_commands += commands
+    return all_commands
 
 
-def _without_body(found: re.Match[str], bodies: list[str]) -> str:
+def _without_body(match: re.Match[str], bodies: list[str]) -> str:
     """Leave a here-document's first line; an unquoted body may hold substitutions."""
-    if not found[1]:
-        bodies.append(found[4] or "")
-    return found[3]
+    if not match[1]:
+        bodies.append(match[4] or "")
+    return match[3]
 
 
 def _split(tokens: list[str]) -> list[tuple[list[str], list[str]]]:
@@ -109,7 +109,7 @@ def _simple(words: list[str], inputs: list[str]) -> Simple | None:
 
 def _substitutions(word: str) -> list[str]:
     """Return the commands of `$(…)` in a word. Raises ValueError for an open bracket."""
-    found = []
+    commands = []
     at = word.find("$(")
     while at >= 0:
         depth, end = 1, at + 2
@@ -120,9 +120,9 @@ def _substitutions(word: str) -> list[str]:
             end += 1
         inside = word[at + 2 : end - 1]
         if not inside.startswith("("):  # $((1 + 2)) is arithmetic
-            found.append(inside)
+            commands.append(inside)
         at = word.find("$(", end)
-    return found
+    return commands
 
 
 _SEPARATORS = {";", "&&", "||", "|", "&"}
@@ -151,13 +151,13 @@ REDEPLOYMENTS = (
 
 def remediations_in(command: str) -> list[tuple[str, str]]:
     """Return (action, service) of every service that the command would restart or redeploy, in order, each once."""
-    found: list[tuple[str, str]] = []
+    remediations: list[tuple[str, str]] = []
     for words in _commands(command):
         for action, patterns in (("restart", RESTARTS), ("redeployment", REDEPLOYMENTS)):
             for pattern in patterns:
                 if tuple(words[: len(pattern)]) == pattern:
-                    found += [(action, name) for name in _services(words[len(pattern) :])]
-    return list(dict.fromkeys(found))
+                    remediations += [(action, name) for name in _services(words[len(pattern) :])]
+    return list(dict.fromkeys(remediations))
 
 
 def _commands(command: str) -> list[list[str]]:

@@ -77,8 +77,8 @@ def command(name: str, *, url: str, token: str) -> str:
 
 def read(script: str) -> tuple[str, str, str] | None:
     """Return (name, url, token) of a script that `command` made; None for anything else."""
-    found = _HEAD.match(script)
-    return None if found is None else (found[1], found[2], found[3])
+    match = _HEAD.match(script)
+    return None if match is None else (match[1], match[2], match[3])
 
 
 def _is_here(host: str) -> bool:

@@ -287,15 +287,15 @@ def _assistant(
             if refused:
                 skipped[refused] = skipped.get(refused, 0) + 1
         elif kind == "tool_use":
-            call, given = accept.text(block, "id", bad), block.get("input")
-            records.append(ToolUse(accept.text(block, "name", bad), _compact(given), call, _paths(given)))
+            call, arguments = accept.text(block, "id", bad), block.get("input")
+            records.append(ToolUse(accept.text(block, "name", bad), _compact(arguments), call, _paths(arguments)))
         elif kind in ("thinking", "redacted_thinking"):
             skipped["thinking"] = skipped.get("thinking", 0) + 1
     if model == SYNTHETIC_MODEL:  # the CLI wrote it itself
         return Message("", "", not subagent, "error", None), tuple(records)
     stop = accept.text(message, "stop_reason", bad)
-    said = Message(accept.text(message, "id", bad), model, not subagent, stop, _tokens(message, bad))
-    return said, tuple(records)
+    header = Message(accept.text(message, "id", bad), model, not subagent, stop, _tokens(message, bad))
+    return header, tuple(records)
 
 
 def _blocks(message: Object, bad: Bad) -> list[Object]:
@@ -308,13 +308,13 @@ def _blocks(message: Object, bad: Bad) -> list[Object]:
 def _tokens(message: Object, bad: Bad) -> Tokens | None:
     if not (usage := accept.mapping(message, "usage", bad)):
         return None
-    written = accept.integer(usage, "cache_creation_input_tokens", bad)
+    cache_writes = accept.integer(usage, "cache_creation_input_tokens", bad)
     parts = accept.mapping(usage, "cache_creation", bad)
-    hour = min(accept.integer(parts, "ephemeral_1h_input_tokens", bad), written)
+    hour = min(accept.integer(parts, "ephemeral_1h_input_tokens", bad), cache_writes)
     return Tokens(
         input=accept.integer(usage, "input_tokens", bad),
         output=accept.integer(usage, "output_tokens", bad),
-        write_5m=written - hour,
+        write_5m=cache_writes - hour,
         write_1h=hour,
         read=accept.integer(usage, "cache_read_input_tokens", bad),
     )
@@ -331,8 +331,8 @@ def _user(data: Object, bad: Bad) -> tuple[Prompt | None, tuple[Record, ...]]:
     )
     if data.get("isMeta") or data.get("isSidechain") or data.get("parent_tool_use_id"):
         return None, records
-    said = next((str(block.get("text")) for block in blocks if block.get("type") == "text"), "")
-    return None if said.startswith(NO_PROMPTS) else Prompt(said.startswith(INTERRUPTED)), records
+    text = next((str(block.get("text")) for block in blocks if block.get("type") == "text"), "")
+    return None if text.startswith(NO_PROMPTS) else Prompt(text.startswith(INTERRUPTED)), records
 
 
 def _result(data: Object, bad: Bad) -> Result:
@@ -385,17 +385,17 @@ def _notice(subtype: str, data: Object, bad: Bad) -> str:
 def _fallback(data: Object, bad: Bad) -> str:
     """Describe that a model refused and which one answers instead."""
     before, after, why = (
-        next((found for name in names if (found := accept.text(data, name, bad))), "")
+        next((value for name in names if (value := accept.text(data, name, bad))), "")
         for names in (
             ("original_model", "originalModel"),
             ("fallback_model", "fallbackModel"),
             ("api_refusal_category", "apiRefusalCategory"),
         )
     )
-    said = f"{before or 'the model'} refused" + (f" ({why})" if why else "")
-    said += f"; {after} answers instead" if after else ""
+    message = f"{before or 'the model'} refused" + (f" ({why})" if why else "")
+    message += f"; {after} answers instead" if after else ""
     content = accept.text(data, "content", bad)
-    return f"{said}. {content}" if content else said
+    return f"{message}. {content}" if content else message
 
 
 def _compact(value: Any) -> str:
@@ -407,10 +407,10 @@ def _compact(value: Any) -> str:
     return "null" if value is None else accept.as_text(value)
 
 
-def _paths(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, dict):
+def _paths(arguments: Any) -> tuple[str, ...]:
+    if not isinstance(arguments, dict):
         return ()
-    return tuple(value for key in PATHS if isinstance(value := given.get(key), str))
+    return tuple(value for key in PATHS if isinstance(value := arguments.get(key), str))
 
 
 def _has_unknown_text(message: Any) -> bool:

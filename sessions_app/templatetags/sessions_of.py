@@ -44,13 +44,13 @@ class Told:
 @register.simple_tag
 def told_sessions(memory: int) -> Told:
     """Return the sessions that received the memory. Four queries, each of a part of an index."""
-    found = receipts.told(memory, most=STRIP)
+    page = receipts.told(memory, most=STRIP)
     counts = receipts.outcomes(memory)
     counted = sum(counts.values())
     return Told(
-        rows=found.rows,
-        count=found.count,
-        strip=strip_of(reversed(found.rows)),
+        rows=page.rows,
+        count=page.count,
+        strip=strip_of(reversed(page.rows)),
         outcomes=", ".join(f"{count} {Status(status).label}" for status, count in counts.items()),
         counted=counted,
         capped=counted >= receipts.COUNTED,

@@ -68,8 +68,8 @@ def terms_in(text: str) -> frozenset[str]:
 
 def longest_words(text: str) -> list[str]:
     """Return the two longest words of a text, by which the database looks for it."""
-    found = {word for word in words(text[:LONGEST_QUERY]) if len(word) > 3}
-    return sorted(found, key=lambda word: (-len(word), word))[:2]
+    long_words = {word for word in words(text[:LONGEST_QUERY]) if len(word) > 3}
+    return sorted(long_words, key=lambda word: (-len(word), word))[:2]
 
 
 def share(asked: frozenset[str], text: str) -> float:
@@ -84,8 +84,8 @@ def is_one(project: object) -> TypeGuard[int | None]:
 
 def number_in(text: str) -> int | None:
     """Return the number of the memory that a text names; None for any other text."""
-    found = NUMBER.match(text)
-    return int(found[1]) if found else None
+    match = NUMBER.match(text)
+    return int(match[1]) if match else None
 
 
 def memories_near(text: str, scope: Filters) -> list[Near]:
@@ -96,11 +96,11 @@ def memories_near(text: str, scope: Filters) -> list[Near]:
     hits = keyword_search.search(list(dict.fromkeys(index_terms(cut)))[:64], where)
     exact = set(same_text(cut))
     cosines: dict[int, float] = {}
-    found = vector()
+    query_vector = vector()
     by_words = sorted(hits.held, key=lambda pk: (-hits.coverage(pk), -pk))[:CANDIDATES]
-    if not isinstance(found, str):
-        cosines = vector_search.nearest(found, where, CANDIDATES).cosines
-        cosines |= vector_search.cosines(found, [pk for pk in by_words if pk not in cosines], where)
+    if not isinstance(query_vector, str):
+        cosines = vector_search.nearest(query_vector, where, CANDIDATES).cosines
+        cosines |= vector_search.cosines(query_vector, [pk for pk in by_words if pk not in cosines], where)
     by_meaning = sorted(cosines, key=lambda pk: (-cosines[pk], -pk))[:CANDIDATES]
     ids = {*by_words, *by_meaning, *exact}
     rows = Memory.objects.isolated_to(scope.project, scope.agent).filter(pk__in=ids).select_related("project")
@@ -158,18 +158,18 @@ def proposal_of(text: str, scope: Filters) -> Proposal | None:
     return _best(text, rows.order_by("-id")[:PROPOSALS], lambda row: f"{row.text} {row.proposed_text}")
 
 
-def _best(text: str, rows: QuerySet[Row], said: Callable[[Row], str]) -> Row | None:
+def _best(text: str, rows: QuerySet[Row], text_of: Callable[[Row], str]) -> Row | None:
     """Return the first row with the largest share of the text's words; None below SHARED."""
-    asked = terms_in(text)
-    best = max(((share(asked, said(row)), -place, row) for place, row in enumerate(rows)), default=None)
+    terms = terms_in(text)
+    best = max(((share(terms, text_of(row)), -place, row) for place, row in enumerate(rows)), default=None)
     return best[2] if best and best[0] >= SHARED else None
 
 
 def in_narratives(found: Trace, scope: Filters) -> bool:
     """Look for it in the narratives of observed segments."""
-    asked = terms_in(found.asked)
+    terms = terms_in(found.asked)
     for one in narratives.search(found.asked[:LONGEST_QUERY], scope, most=NEAREST):
-        if share(asked, one.narrative) >= SHARED:
+        if share(terms, one.narrative) >= SHARED:
             found.ended(End.ONLY_SAID, day=day(one.at))
             link = Link(one.source, "transcript", (one.transcript,))
             found.seen[Name.TRANSCRIPT] = Seen(
@@ -181,24 +181,24 @@ def in_narratives(found: Trace, scope: Filters) -> bool:
 
 def in_logs(found: Trace, scope: Filters) -> bool:
     """Look for it in the log of the session, or those of the latest sessions: a marker's line first."""
-    asked = terms_in(found.asked)
-    if not asked:
+    terms = terms_in(found.asked)
+    if not terms:
         return False
     says = Q(text__icontains="memory")
     for word in longest_words(found.asked):
         says |= Q(text__icontains=word)
     best: tuple[tuple[Any, ...], LogEntry, str, End, str] | None = None
-    left = MOST_FOUND
+    remaining = MOST_FOUND
     for session in [found.session] if found.session else _latest(scope):
         most = MOST_LINES if found.session else LINES
         rows = LogEntry.objects.filter(session=session.pk, seq__lte=most, kind=LogKind.TEXT).filter(says)
-        for entry in rows.order_by("-seq")[:left]:
-            left -= 1
-            for line, end, reason in _lines_that_say(asked, entry.text, in_project=session.project_id is not None):
-                order = end is not End.ONLY_SAID, share(asked, line), entry.session_id, entry.seq
+        for entry in rows.order_by("-seq")[:remaining]:
+            remaining -= 1
+            for line, end, reason in _lines_that_say(terms, entry.text, in_project=session.project_id is not None):
+                order = end is not End.ONLY_SAID, share(terms, line), entry.session_id, entry.seq
                 if best is None or order > best[0]:
                     best = order, entry, line, end, reason
-        if left <= 0:
+        if remaining <= 0:
             break
     if best is None:
         return False
@@ -221,11 +221,11 @@ def _latest(scope: Filters) -> Iterable[Session]:
     return rows.order_by("-queued_at", "-id").only("id", "project_id")[:SESSIONS]
 
 
-def _lines_that_say(asked: frozenset[str], text: str, *, in_project: bool) -> Iterable[tuple[str, End, str]]:
+def _lines_that_say(terms: frozenset[str], text: str, *, in_project: bool) -> Iterable[tuple[str, End, str]]:
     """Yield (line, where it ended, why) for the lines of a log entry that say it."""
     malformed = "it is not written as [MEMORY:category:service] text"
     for line in text.splitlines():
-        if share(asked, line) < SHARED:
+        if share(terms, line) < SHARED:
             continue
         if OPENING not in line:
             yield (line, End.MALFORMED, malformed) if MARKER_LIKE.search(line) else (line, End.ONLY_SAID, "")

@@ -82,9 +82,9 @@ def as_if_told(memory: Memory, session: Session | None) -> tuple[str, ...]:
     return _as_if(memory, InjectionReceipt.objects.filter(session=session.pk).first()) if session else ()
 
 
-def _told(found: Trace, memory: Memory, receipt: InjectionReceipt) -> bool:
+def _told(trace: Trace, memory: Memory, receipt: InjectionReceipt) -> bool:
     """Read that the prompt named the memory."""
-    seen = found.seen
+    steps = trace.seen
     for taxonomy in TAXONOMIES:
         entries = receipt.of(taxonomy)
         place = next((n for n, entry in enumerate(entries, 1) if entry["id"] == memory.pk), None)
@@ -94,34 +94,34 @@ def _told(found: Trace, memory: Memory, receipt: InjectionReceipt) -> bool:
         reason = str(entries[place - 1].get("reason") or "by confidence")
         room = f"Had room for it: {ranking.used:,} of {ranking.budget:,} tokens" if ranking.budget else "Had room"
         where = f"number {place} of {len(entries)}"
-        seen[Name.RECALL] = Seen(f"Took it {reason}"[:160], f"rank {place} of {ranking.eligible}")
-        seen[Name.BUDGET] = Seen(room, f"{len(entries)} memories were told")
-        seen[Name.TOLD] = replace(seen[Name.TOLD], text=f"In its prompt, {where}")
-        found.ended(End.TOLD, reason=f"{where} in its prompt")
+        steps[Name.RECALL] = Seen(f"Took it {reason}"[:160], f"rank {place} of {ranking.eligible}")
+        steps[Name.BUDGET] = Seen(room, f"{len(entries)} memories were told")
+        steps[Name.TOLD] = replace(steps[Name.TOLD], text=f"In its prompt, {where}")
+        trace.ended(End.TOLD, reason=f"{where} in its prompt")
         return True
     curated = receipt.curated if isinstance(receipt.curated, dict) else {}
     if not memory.observation or memory.observation not in str(curated.get("text") or ""):
         return False
-    seen[Name.RECALL] = Seen("Not needed: it is an entry of MEMORY.md")
-    seen[Name.BUDGET] = Seen("Within the budget of MEMORY.md")
-    seen[Name.TOLD] = replace(seen[Name.TOLD], text="In its prompt, by MEMORY.md")
-    found.ended(End.TOLD, reason="as an entry of MEMORY.md in its prompt")
+    steps[Name.RECALL] = Seen("Not needed: it is an entry of MEMORY.md")
+    steps[Name.BUDGET] = Seen("Within the budget of MEMORY.md")
+    steps[Name.TOLD] = replace(steps[Name.TOLD], text="In its prompt, by MEMORY.md")
+    trace.ended(End.TOLD, reason="as an entry of MEMORY.md in its prompt")
     return True
 
 
-def _in_a_recall(found: Trace, memory: Memory, session: Session) -> bool:
+def _in_a_recall(trace: Trace, memory: Memory, session: Session) -> bool:
     """Read that an answer to a recall of the session itself named the memory."""
     rows = Recalled.objects.filter(session=session.pk).exclude(surface="injection").order_by("-pk")
     for row in rows[:RECALLS]:
         place = next((n for n, hit in enumerate(row.hits, 1) if hit and hit[0] == memory.pk), None)
         if place is not None:
             query = fold(row.query)
-            found.seen[Name.RECALL] = Seen(
+            trace.seen[Name.RECALL] = Seen(
                 f"Found it for “{query[:120]}”", f"rank {place} of {len(row.hits)}", at=row.at
             )
-            found.seen[Name.BUDGET] = Seen("Not limited: the session asked for it")
-            found.seen[Name.TOLD] = replace(found.seen[Name.TOLD], text="In the answer to its recall")
-            found.ended(End.TOLD, reason=f"in the answer to its recall “{query[:80]}”, number {place}")
+            trace.seen[Name.BUDGET] = Seen("Not limited: the session asked for it")
+            trace.seen[Name.TOLD] = replace(trace.seen[Name.TOLD], text="In the answer to its recall")
+            trace.ended(End.TOLD, reason=f"in the answer to its recall “{query[:80]}”, number {place}")
             return True
     return False
 
@@ -168,15 +168,15 @@ class _Selection:
             self._ranked()
 
     def _agent_file(self) -> None:
-        seen, entries = self.found.seen, [one for one in self.receipt.left_out if isinstance(one, dict)]
+        steps, entries = self.found.seen, [one for one in self.receipt.left_out if isinstance(one, dict)]
         reason = next((str(one.get("reason")) for one in entries if one.get("id") == self.memory.pk), "")
-        seen[Name.RECALL] = Seen("It is told by the agent's memory file alone")
-        seen[Name.BUDGET] = Seen("Its line was left out", reason or "its file has no such line, or is switched off")
+        steps[Name.RECALL] = Seen("It is told by the agent's memory file alone")
+        steps[Name.BUDGET] = Seen("Its line was left out", reason or "its file has no such line, or is switched off")
         self.found.ended(End.BUDGET if reason else End.LOST, reason=reason)
 
     def _ranked(self) -> None:
         """Operational memories and those of a project: by their rank, and for a task by a recall."""
-        memory, seen, is_ops = self.memory, self.found.seen, self.memory.taxonomy == OPS.slug
+        memory, steps, is_ops = self.memory, self.found.seen, self.memory.taxonomy == OPS.slug
         receipts = _ranking(memory.taxonomy, self.receipt)
         rank = receipts.rank(memory.pk)
         row = receipts.rows[rank - 1] if rank else _row(memory, memory.confidence)
@@ -187,21 +187,21 @@ class _Selection:
                 rank = None  # somewhere behind the last of those that the receipt names
             if rank is not None and ranking.fits(rank):
                 room = f"Had room for it: {receipts.used:,} of {receipts.budget:,} tokens"
-                seen[Name.RECALL] = Seen("Its rank would have done", f"rank {rank} of {ranking.eligible}")
-                seen[Name.BUDGET] = Seen(room)
-                seen[Name.TOLD] = replace(seen[Name.TOLD], text="The receipt does not name it")
+                steps[Name.RECALL] = Seen("Its rank would have done", f"rank {rank} of {ranking.eligible}")
+                steps[Name.BUDGET] = Seen(room)
+                steps[Name.TOLD] = replace(steps[Name.TOLD], text="The receipt does not name it")
                 self.found.ended(End.LOST)
                 return
         by = "confidence" if is_ops else "confidence × relevance"
         note = f", as the recall of “{self.task[:80]}” did not bring it" if self.task and is_ops else ""
         where = f"rank {rank} of {ranking.eligible}" if rank else f"behind the first {len(receipts.rows)}"
-        seen[Name.RECALL] = Seen(f"Found it by its {by}, {where}", f"{by} {row.score:.2f}{note}", is_low=True)
+        steps[Name.RECALL] = Seen(f"Found it by its {by}, {where}", f"{by} {row.score:.2f}{note}", is_low=True)
         changes = self._if_task_said(receipts) if is_ops and self.task else []
         policy, raised = TAXONOMIES[memory.taxonomy], [row.confidence]
         for _ in range(MOST_CONFIRMATIONS):
             raised.append(rules.reinforced(raised[-1], policy))
-        if done := confirmations_needed(ranking, row, raised[1:]):
-            count, level, place = done
+        if need := confirmations_needed(ranking, row, raised[1:]):
+            count, level, place = need
             since = local_time.day(memory.updated_at, timezone.now())
             once = "anyone had confirmed it" if count == 1 else f"it had been confirmed {count} times"
             changes.append(f"if {once} since {since} (confidence {shown(level)}, rank {place})")
@@ -222,13 +222,13 @@ class _Selection:
 
     def _knowledge(self) -> None:
         """Knowledge is told by a recall alone: the receipt names its hits, and a wider recall as of then the others."""
-        seen, most = self.found.seen, MOST_KNOWLEDGE
+        steps, most = self.found.seen, MOST_KNOWLEDGE
         ranking = _ranking(KNOWLEDGE.slug, self.receipt, most=most)
         rank = ranking.rank(self.memory.pk)
         if rank is not None:
             row, changes = ranking.rows[rank - 1], list[str]()
             found_for = f"Found it for “{self.task[:120]}”, rank {rank} of {len(ranking.rows)}"
-            seen[Name.RECALL] = Seen(found_for, f"score {row.score:.2f}", is_low=True)
+            steps[Name.RECALL] = Seen(found_for, f"score {row.score:.2f}", is_low=True)
             self._no_room(ranking, row, rank, changes)
             if not changes:
                 changes.append(f"with a limit of {rank:,} memories instead of {ranking.told:,}")
@@ -236,11 +236,11 @@ class _Selection:
         why = str((self.receipt.knowledge or {}).get("why") or "")
         self.found.ended(End.NOT_FOUND)
         if not self.task:
-            seen[Name.RECALL] = Seen("Was not asked: the session had no task", why)
+            steps[Name.RECALL] = Seen("Was not asked: the session had no task", why)
             return
         place, _ = self._recalled(self.task, WIDE)
         note = f"rank {place}, behind what a prompt takes" if place else "no hit, by words or by meaning"
-        seen[Name.RECALL] = Seen(f"Did not bring it for “{self.task[:120]}”", why or note)
+        steps[Name.RECALL] = Seen(f"Did not bring it for “{self.task[:120]}”", why or note)
         for added in self._words():
             place, _ = self._recalled(f"{self.task} {' '.join(added)}")
             if place is not None and place <= most:

@@ -121,8 +121,8 @@ class _Stored:
         memory, decision = self.memory, self.decision
         reasons = in_words(decision.reasons) if decision else ""
         if memory.verdict == Verdict.HOLD:
-            said = "A person rejected it" if memory.inactive_reason == Inactive.OPERATOR else "Held it for review"
-            return Seen(said, memory.verdict_reason or reasons, link=Link("the inbox", "inbox"))
+            text = "A person rejected it" if memory.inactive_reason == Inactive.OPERATOR else "Held it for review"
+            return Seen(text, memory.verdict_reason or reasons, link=Link("the inbox", "inbox"))
         if memory.source == Source.HUMAN:
             return Seen("Not asked: a person typed it")
         if decision is None:
@@ -138,29 +138,29 @@ class _Stored:
         match = self.fact.match if self.fact and isinstance(self.fact.match, dict) else {}
         other, score = match.get("memory"), match.get("score")
         if isinstance(other, int) and isinstance(score, int | float):
-            said = f"Compared with memory {other}: {match.get('relation', 'distinct')}"
-            return Seen(said, f"likeness {score:.2f}", link=Link.to("memory", other))
-        made = self.made or MemoryChange.objects.filter(memory=self.memory.pk, kind=Change.CREATED).first()
-        if made is None:
+            text = f"Compared with memory {other}: {match.get('relation', 'distinct')}"
+            return Seen(text, f"likeness {score:.2f}", link=Link.to("memory", other))
+        creation = self.made or MemoryChange.objects.filter(memory=self.memory.pk, kind=Change.CREATED).first()
+        if creation is None:
             return NOT_KEPT
-        why = made.evidence.get("by words alone") if isinstance(made.evidence, dict) else None
+        why = creation.evidence.get("by words alone") if isinstance(creation.evidence, dict) else None
         note = "" if why is None else f"by words alone: {why}"
-        return Seen("Found nothing that says the same", note, beside="new", at=made.at)
+        return Seen("Found nothing that says the same", note, beside="new", at=creation.at)
 
     def store(self, end: End) -> Seen:
-        memory, off, kept = self.memory, self.off, f"Kept it as memory {self.memory.pk}"
+        memory, off, text = self.memory, self.off, f"Kept it as memory {self.memory.pk}"
         link = Link.to("memory", memory.pk)
         ended = STORED.get(end, "") if end is not End.STALE or not memory.active else ""
         if ended:
             note = plain(sentence(off)) if off else ""
-            return Seen(f"{kept}; since then {ended}", note, at=off.at if off else None, link=link)
+            return Seen(f"{text}; since then {ended}", note, at=off.at if off else None, link=link)
         if end is End.UNCONFIRMED:
-            return Seen(f"{kept}, unconfirmed", kept_back(memory), at=memory.created_at, link=link)
+            return Seen(f"{text}, unconfirmed", kept_back(memory), at=memory.created_at, link=link)
         then = (self.made.after or {}).get("confidence") if self.made else None
         sure = f"confidence {then:.2f}, " if isinstance(then, int | float) else ""
         where = memory.project.slug if memory.project else "all projects"
         note = f"{sure}{memory.service or 'general'}, {where}"
-        return Seen(f"{kept}, active", note, at=memory.created_at, link=link)
+        return Seen(f"{text}, active", note, at=memory.created_at, link=link)
 
     def decay(self, end: End) -> Seen:
         memory, now = self.memory, shown(self.memory.confidence)

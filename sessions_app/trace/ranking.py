@@ -94,15 +94,15 @@ class Ranking:
 
 def ranking_of(taxonomy: str, receipt: Mapping[str, Any], *, most: int | None = None) -> Ranking:
     """Return the ranking of a taxonomy's block from a receipt's columns."""
-    told = [_row(entry, taxonomy) for entry in _of(taxonomy, receipt.get("included"))]
+    included_rows = [_row(entry, taxonomy) for entry in _of(taxonomy, receipt.get("included"))]
     full = [entry for entry in _of(taxonomy, receipt.get("left_out")) if str(entry.get("reason")).startswith(FULL)]
-    rows = (*told, *(_row(entry, taxonomy) for entry in full))
+    rows = (*included_rows, *(_row(entry, taxonomy) for entry in full))
     part = receipt if taxonomy == OPS.slug else receipt.get(taxonomy) or {}
     counts = part.get("counts") or {}
     return Ranking(
         taxonomy=taxonomy,
         rows=rows,
-        told=len(told),
+        told=len(included_rows),
         budget=int(part.get("budget") or 0),
         used=int(part.get("tokens") or 0),
         eligible=max(int(counts.get("eligible") or 0), len(rows)),
@@ -126,13 +126,13 @@ def around(ranking: Ranking, memory_id: int) -> list[Shown]:
     rank = ranking.rank(memory_id) or 0
     places = {*range(1, FIRST + 1), *range(ranking.told - 1, ranking.told + 1 + AROUND)}
     places |= set(range(rank - AROUND, rank + 1)) if rank else set()
-    found = []
+    rows = []
     for place, row in enumerate(ranking.rows, 1):
         if place in places:
-            found.append(Shown(place, row, ranking.tokens_of(row), row.memory_id == memory_id))
+            rows.append(Shown(place, row, ranking.tokens_of(row), row.memory_id == memory_id))
         if place == ranking.told and ranking.told < len(ranking.rows):
-            found.append(Shown(is_cut=True))
-    return found
+            rows.append(Shown(is_cut=True))
+    return rows
 
 
 def confirmations_needed(ranking: Ranking, row: Row, raised: Sequence[float]) -> tuple[int, float, int] | None:
@@ -145,9 +145,9 @@ def confirmations_needed(ranking: Ranking, row: Row, raised: Sequence[float]) ->
         has_own_score = row.score and row.confidence and row.score != row.confidence
         score = row.score * confidence / row.confidence if has_own_score else confidence
         moved = replace(row, confidence=confidence, score=score)
-        found = ranking.with_(moved)
-        rank = found.rank(row.memory_id)
-        if rank is not None and found.fits(rank):
+        new_ranking = ranking.with_(moved)
+        rank = new_ranking.rank(row.memory_id)
+        if rank is not None and new_ranking.fits(rank):
             return count, confidence, rank
     return None
 
@@ -164,10 +164,10 @@ def _of(taxonomy: str, entries: Any) -> list[Mapping[str, Any]]:
 
 def _row(entry: Mapping[str, Any], taxonomy: str) -> Row:
     confidence = float(entry.get("confidence") or 0.0)
-    given = entry.get("score")
-    score = given.get("value") if isinstance(given, dict) else None
+    raw_score = entry.get("score")
+    score = raw_score.get("value") if isinstance(raw_score, dict) else None
     reason = str(entry.get("reason") or "")
-    matched = isinstance(given, dict) and bool(given.get("matched"))
+    matched = isinstance(raw_score, dict) and bool(raw_score.get("matched"))
     return Row(
         memory_id=entry["id"],
         service=entry.get("service"),

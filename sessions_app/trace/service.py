@@ -37,21 +37,21 @@ def trace(
     Without a session: into the latest one that might have been told it. `scope` limits what may be seen, `at` (aware
     UTC, else now) is when it is asked. Raises SessionNotFound.
     """
-    found = Trace(fold(text[:LONGEST_QUERY]), _session(session_id, scope))
-    number = find.number_in(found.asked)
+    trail = Trace(fold(text[:LONGEST_QUERY]), _session(session_id, scope))
+    number = find.number_in(trail.asked)
     near: Sequence[Near] = ()
     if number is not None:
         rows = Memory.objects.isolated_to(scope.project, scope.agent).select_related("project")
         near = [Near(row, 1.0, True) for row in rows.filter(pk=number)]
-    elif found.asked:
-        near = find.memories_near(found.asked, scope)
+    elif trail.asked:
+        near = find.memories_near(trail.asked, scope)
     if near and near[0].is_it:
-        found.memory, found.others = near[0].memory, near[1 : 1 + find.NEAREST]
-        _of_memory(found, near[0].memory, to_utc(at), scope, with_transcripts)
+        trail.memory, trail.others = near[0].memory, near[1 : 1 + find.NEAREST]
+        _of_memory(trail, near[0].memory, to_utc(at), scope, with_transcripts)
     else:
-        found.others = near[: find.NEAREST]
-        _without_memory(found, number, to_utc(at), scope, with_transcripts)
-    return found
+        trail.others = near[: find.NEAREST]
+        _without_memory(trail, number, to_utc(at), scope, with_transcripts)
+    return trail
 
 
 def _session(pk: int | None, scope: Filters) -> Session | None:
@@ -60,10 +60,10 @@ def _session(pk: int | None, scope: Filters) -> Session | None:
     rows = Session.objects.select_related("agent", "project")
     if find.is_one(scope.project):
         rows = rows.filter(project=scope.project)
-    found = rows.filter(pk=pk).first()
-    if found is None:
+    session = rows.filter(pk=pk).first()
+    if session is None:
         raise SessionNotFound(f"There is no session {pk}.")
-    return found
+    return session
 
 
 def _latest(memory: Memory, scope: Filters) -> Session | None:
@@ -78,80 +78,80 @@ def _latest(memory: Memory, scope: Filters) -> Session | None:
     return rows.select_related("agent", "project").order_by("-queued_at", "-id").first()
 
 
-def _of_memory(found: Trace, memory: Memory, when: datetime, scope: Filters, with_transcripts: bool) -> None:
-    now, session = memory, found.session or _latest(memory, scope)
-    if found.session is None:
-        read_memory(found, memory, when, with_transcripts=with_transcripts)
-    if found.end is not End.KNOWN:  # it may not be told now, whatever the latest session was told
-        found.changes = as_if_told(memory, session)
+def _of_memory(trail: Trace, memory: Memory, when: datetime, scope: Filters, with_transcripts: bool) -> None:
+    now, session = memory, trail.session or _latest(memory, scope)
+    if trail.session is None:
+        read_memory(trail, memory, when, with_transcripts=with_transcripts)
+    if trail.end is not End.KNOWN:  # it may not be told now, whatever the latest session was told
+        trail.changes = as_if_told(memory, session)
     else:
-        found.session = session
+        trail.session = session
         moment = moment_of(session) if session else when
         stored = Memory.objects.select_related("project")
         then = [memory] if moment >= when else as_of.as_of([stored.get(pk=memory.pk)], moment)
         if then:
             memory = then[0]
-            read_memory(found, memory, moment, with_transcripts=with_transcripts)
+            read_memory(trail, memory, moment, with_transcripts=with_transcripts)
             if session:
-                read_session(found, session, memory)
+                read_session(trail, session, memory)
         else:
-            read_memory(found, memory, memory.created_at, with_transcripts=with_transcripts)
-            found.seen[Name.STORE] = replace(found.seen[Name.STORE], note="after the session had begun")
-            found.ended(End.LATER, day=find.day(memory.created_at))
-    found.facts |= {
+            read_memory(trail, memory, memory.created_at, with_transcripts=with_transcripts)
+            trail.seen[Name.STORE] = replace(trail.seen[Name.STORE], note="after the session had begun")
+            trail.ended(End.LATER, day=find.day(memory.created_at))
+    trail.facts |= {
         "memory": memory.pk,
-        "session": found.session.pk if found.session else None,
+        "session": trail.session.pk if trail.session else None,
         "other": memory.superseded_by_id,
     }
-    if found.end is not End.LATER:
-        found.notes = [note for note in (_proposed(memory), _told_before(memory, found.end)) if note]
-    found.actions = _actions(found, now)
+    if trail.end is not End.LATER:
+        trail.notes = [note for note in (_proposed(memory), _told_before(memory, trail.end)) if note]
+    trail.actions = _actions(trail, now)
 
 
-def _without_memory(found: Trace, number: int | None, when: datetime, scope: Filters, with_transcripts: bool) -> None:
+def _without_memory(trail: Trace, number: int | None, when: datetime, scope: Filters, with_transcripts: bool) -> None:
     may_see_all = scope.project == ANY_PROJECT
-    found.actions = [Link("Add it as a memory", "memories", anchor="add")]
+    trail.actions = [Link("Add it as a memory", "memories", anchor="add")]
     if number is not None:
-        told = Injected.objects.filter(memory_id=number).order_by("-session").values_list("session", flat=True)
-        last = told.first() if may_see_all else None
+        sessions = Injected.objects.filter(memory_id=number).order_by("-session").values_list("session", flat=True)
+        last = sessions.first() if may_see_all else None
         if last is not None:
-            found.ended(End.DELETED, memory=number)
+            trail.ended(End.DELETED, memory=number)
             note = f"session {last} was the last that was told it"
-            found.seen[Name.STORE] = Seen("It is not there any more", note, link=Link.to("session", last))
+            trail.seen[Name.STORE] = Seen("It is not there any more", note, link=Link.to("session", last))
         is_found = last is not None
-    elif found.asked:
+    elif trail.asked:
         is_found = (
-            find.discarded(found, scope, when)
-            or (may_see_all and find.deleted(found))
-            or find.in_logs(found, scope)
-            or (with_transcripts and (in_transcripts(found, scope) or find.in_narratives(found, scope)))
+            find.discarded(trail, scope, when)
+            or (may_see_all and find.deleted(trail))
+            or find.in_logs(trail, scope)
+            or (with_transcripts and (in_transcripts(trail, scope) or find.in_narratives(trail, scope)))
         )
-        if found.end is End.DISCARDED:
-            found.actions = [Link("Decide on it in the inbox", "inbox", query="view=discarded")]
-        if proposal := find.proposal_of(found.asked, scope):
+        if trail.end is End.DISCARDED:
+            trail.actions = [Link("Decide on it in the inbox", "inbox", query="view=discarded")]
+        if proposal := find.proposal_of(trail.asked, scope):
             became = ": ".join(filter(None, (proposal.get_state_display(), proposal.why.rstrip("."))))
-            found.notes.append(f"Proposal {proposal.pk} for {proposal.file} says so; {became}.")
+            trail.notes.append(f"Proposal {proposal.pk} for {proposal.file} says so; {became}.")
     else:
         is_found = False
     if is_found:
         return
-    found.ended(End.NEVER_WRITTEN, nearest=[one.memory.pk for one in found.others])
+    trail.ended(End.NEVER_WRITTEN, nearest=[one.memory.pk for one in trail.others])
     latest = f"the first {find.LINES:,} lines of the latest {find.SESSIONS} sessions"
-    looked = f"session {found.session.pk}" if found.session else latest
+    looked = f"session {trail.session.pk}" if trail.session else latest
     if with_transcripts:
         looked += f", and the latest {find.SESSIONS} observed transcripts of this host"
-    found.seen[Name.TRANSCRIPT] = Seen("No session wrote it", f"looked through all memories, and through {looked}")
+    trail.seen[Name.TRANSCRIPT] = Seen("No session wrote it", f"looked through all memories, and through {looked}")
     if may_see_all and Purge.objects.filter(state="done").exists():
-        found.notes.append("What a purge removed leaves nothing to find; there were purges.")
+        trail.notes.append("What a purge removed leaves nothing to find; there were purges.")
 
 
 def _proposed(memory: Memory) -> str:
     """Say what became of the proposals for MEMORY.md that the memory is evidence of."""
     rows = ProposalEvidence.objects.filter(memory=memory.pk).select_related("proposal__file").order_by("-id")
-    found = rows.first()
-    if found is None:
+    evidence = rows.first()
+    if evidence is None:
         return ""
-    proposal = found.proposal
+    proposal = evidence.proposal
     why = f": {proposal.why}" if proposal.why else ""
     tier = Tier(proposal.tier).label if proposal.tier in Tier.values else ""
     waits = f" (tier {proposal.tier}, {tier})" if proposal.state == "waiting" else ""
@@ -166,9 +166,9 @@ def _told_before(memory: Memory, end: End) -> str:
     return f"{memory.told_count:,} {many} told it before{last}."
 
 
-def _actions(found: Trace, memory: Memory) -> list[Link]:
+def _actions(trail: Trace, memory: Memory) -> list[Link]:
     """Return what a person can do now, by the present state of the memory."""
-    pk, session = memory.pk, found.session
+    pk, session = memory.pk, trail.session
     actions: list[Link] = []
     if memory.waits:
         actions.append(Link(f"Decide on memory {pk}", "memory", (pk,)))
@@ -176,15 +176,15 @@ def _actions(found: Trace, memory: Memory) -> list[Link]:
         if newer := memory.superseded_by_id:
             actions.append(Link(f"See memory {newer}", "memory", (newer,)))
         actions.append(Link(f"Activate memory {pk}", "memory-activate", (pk,), post=True))
-    elif found.end not in (End.TOLD, End.LATER):
+    elif trail.end not in (End.TOLD, End.LATER):
         actions.append(Link(f"Confirm memory {pk}", "memory-confirm", (pk,), post=True))
     agent = session.agent if session else None
-    if found.word and agent:
-        actions.append(Link(f"Name {found.word} in {agent.slug}’s task", "agent", (agent.slug,), "tab=prompt"))
-    if found.needs_tokens and session and session.project and memory.taxonomy == "project":
+    if trail.word and agent:
+        actions.append(Link(f"Name {trail.word} in {agent.slug}’s task", "agent", (agent.slug,), "tab=prompt"))
+    if trail.needs_tokens and session and session.project and memory.taxonomy == "project":
         slug = session.project.slug
         actions.append(Link("Give the project a larger budget", "project-settings", (slug,)))
-    if found.end is not End.KNOWN:
+    if trail.end is not End.KNOWN:
         query = f"tier={session.tier}" + (f"&agent={agent.slug}" if agent else "") if session else ""
         actions.append(Link("See the next prompt", "preview", query=query))
     return actions

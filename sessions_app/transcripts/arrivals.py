@@ -174,10 +174,10 @@ def see(
     if place is None:
         logger.warning("a hook of %s named a file that is no transcript of a CLI here", installation or "nobody")
         return None
-    found = take_in(place, named)
-    if found.why:
-        logger.info("%s was not observed: %s", found.transcript or "a file", found.why)
-    return found.transcript
+    arrival = take_in(place, named)
+    if arrival.why:
+        logger.info("%s was not observed: %s", arrival.transcript or "a file", arrival.why)
+    return arrival.transcript
 
 
 def see_session(session: Session, *, at: datetime | None = None) -> Arrival:
@@ -216,39 +216,39 @@ def take_in(path: str | Path, named: Named, *, dry_run: bool = False) -> Arrival
 def _take_in(path: Path, named: Named, *, dry_run: bool) -> Arrival:
     if why := excluded(path):
         return Arrival(Outcome.SKIPPED, why=why)
-    found = _read(path, named)
-    if isinstance(found, str):
-        return Arrival(Outcome.SKIPPED, why=found)
-    project, why = _project_of(found, named)
+    file = _read(path, named)
+    if isinstance(file, str):
+        return Arrival(Outcome.SKIPPED, why=file)
+    project, why = _project_of(file, named)
     if why:
         return Arrival(Outcome.SKIPPED, why=why)
-    row = _row_of(found)
+    row = _row_of(file)
     before = row.observed_to if row else 0
     if row is not None and files.digest(path, before) != (row.prefix_sha256 or sha256().hexdigest()):
-        return _differs(row, found, named, dry_run=dry_run)
-    _mark_copied(found, row, named)
-    parts = cut(found.pieces, before)
+        return _differs(row, file, named, dry_run=dry_run)
+    _mark_copied(file, row, named)
+    parts = cut(file.pieces, before)
     outcome = Outcome.NEW if row is None else Outcome.GROWN if parts else Outcome.UNCHANGED
-    shown = sum(piece.size for piece in found.pieces if parts and parts[0][0] < piece.end <= parts[-1][1])
+    shown = sum(piece.size for piece in file.pieces if parts and parts[0][0] < piece.end <= parts[-1][1])
     if dry_run or (row is None and not parts and named.session):
         return Arrival(outcome, row, planned=len(parts), characters=shown)
-    row, ids = _store(row, found, named, project, parts)
+    row, ids = _store(row, file, named, project, parts)
     return Arrival(outcome, row, parts=ids, planned=len(parts), characters=shown)
 
 
-def _mark_copied(found: _File, row: Transcript | None, named: Named) -> None:
+def _mark_copied(file: _File, row: Transcript | None, named: Named) -> None:
     """Leave out what another transcript had: a fork or a resume copies it. A session of ours copies nothing."""
-    records = found.new_records(row.observed_to if row else 0, found.size)
+    records = file.new_records(row.observed_to if row else 0, file.size)
     if not named.session and (others := copied.known_elsewhere(row, records)):
-        found.pieces[:] = [Piece(one.end, 0, False) if one.record in others else one for one in found.pieces]
+        file.pieces[:] = [Piece(one.end, 0, False) if one.record in others else one for one in file.pieces]
 
 
-def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
+def _project_of(file: _File, named: Named) -> tuple[Project | None, str]:
     """Return the project of a file's session, and why it is not observed.
 
     It is that of the session's folder: a hook may name a file of another project. Only the command says another.
     """
-    folder = found.reader.reading.folder
+    folder = file.reader.reading.folder
     if folder and (why := excluded(Path(folder))):
         return None, why
     if named.arrived_by == ArrivedBy.COMMAND and named.project:
@@ -256,7 +256,7 @@ def _project_of(found: _File, named: Named) -> tuple[Project | None, str]:
     elif named.session:
         project = named.session.project
     else:
-        reader = found.reader
+        reader = file.reader
         project = project_at(folder, branch=reader.branch) or project_at(reader.origin) or named.project
     if project is not None and not project.observed:
         return project, f"The sessions of project {project} are not observed."
@@ -330,49 +330,49 @@ def _key(cli_session_id: str, session: Session | None, path: Path) -> str:
         return f"text:{sha256(file.read(files.TEXT_KEY_BYTES)).hexdigest()}"
 
 
-def _row_of(found: _File) -> Transcript | None:
+def _row_of(file: _File) -> Transcript | None:
     """Return the transcript of a file. A short text that grew has another key, and is known by its path."""
-    row = Transcript.objects.filter(key=found.key).first()
-    if row is None and found.kind == TranscriptKind.TEXT:
-        rows = Transcript.objects.filter(kind=found.kind, host=settings.CLAUDEOPS_HOST, size__lte=files.TEXT_KEY_BYTES)
-        rows = rows.filter(path=str(found.path))
-        row = next((one for one in rows if files.digest(found.path, one.observed_to) == one.prefix_sha256), None)
+    row = Transcript.objects.filter(key=file.key).first()
+    if row is None and file.kind == TranscriptKind.TEXT:
+        rows = Transcript.objects.filter(kind=file.kind, host=settings.CLAUDEOPS_HOST, size__lte=files.TEXT_KEY_BYTES)
+        rows = rows.filter(path=str(file.path))
+        row = next((one for one in rows if files.digest(file.path, one.observed_to) == one.prefix_sha256), None)
     return row
 
 
-def _differs(row: Transcript, found: _File, named: Named, *, dry_run: bool) -> Arrival:
+def _differs(row: Transcript, file: _File, named: Named, *, dry_run: bool) -> Arrival:
     """A file of a known session whose beginning is not what was observed: nothing of it is taken."""
-    if row.path != str(found.path) or row.host != settings.CLAUDEOPS_HOST:
-        what = "session" if found.cli_session_id else "text"
+    if row.path != str(file.path) or row.host != settings.CLAUDEOPS_HOST:
+        what = "session" if file.cli_session_id else "text"
         return Arrival(Outcome.OTHER, row, f"{row} is of the same {what} and has other content; nothing was added.")
     why = f"Not observed any further: {CHANGED}."
     if not dry_run:
         Transcript.objects.filter(pk=row.pk).update(
-            problem=why, size=found.size, modified_ns=found.modified_ns, seen_at=named.at
+            problem=why, size=file.size, modified_ns=file.modified_ns, seen_at=named.at
         )
     return Arrival(Outcome.CHANGED, row, why)
 
 
 def _store(
-    row: Transcript | None, found: _File, named: Named, project: Project | None, parts: list[tuple[int, int]]
+    row: Transcript | None, file: _File, named: Named, project: Project | None, parts: list[tuple[int, int]]
 ) -> tuple[Transcript, tuple[int, ...]]:
     """Move the mark behind `parts`, and store them. Raises _Moved when another process has moved it."""
-    before, known = (row.observed_to, row.prefix_sha256) if row else (0, "")
+    before, old_digest = (row.observed_to, row.prefix_sha256) if row else (0, "")
     to = parts[-1][1] if parts else before
-    changes = _columns(row, found, named, grown=bool(parts))
+    changes = _columns(row, file, named, grown=bool(parts))
     if parts:
-        changes |= {"observed_to": to, "prefix_sha256": files.digest(found.path, to)}
+        changes |= {"observed_to": to, "prefix_sha256": files.digest(file.path, to)}
         if not changes["prefix_sha256"]:
             raise _Moved  # it was cut while it was read
     with transaction.atomic():
         if row is None:
-            Transcript.objects.bulk_create([_new(found, named, project)], ignore_conflicts=True)
-            row = Transcript.objects.get(key=found.key)
-        mine = Transcript.objects.filter(pk=row.pk, observed_to=before, prefix_sha256=known)
+            Transcript.objects.bulk_create([_new(file, named, project)], ignore_conflicts=True)
+            row = Transcript.objects.get(key=file.key)
+        mine = Transcript.objects.filter(pk=row.pk, observed_to=before, prefix_sha256=old_digest)
         if not mine.update(**changes):
             raise _Moved
         if row.session is None or row.session.runner == Runner.CLAUDE:
-            others = copied.keep(row, found.new_records(before, to))
+            others = copied.keep(row, file.new_records(before, to))
             if others and row.session is None:
                 raise _Moved  # they were taken in from another transcript meanwhile
         number = row.parts.count()
@@ -385,38 +385,38 @@ def _store(
     return row, ids
 
 
-def _new(found: _File, named: Named, project: Project | None) -> Transcript:
+def _new(file: _File, named: Named, project: Project | None) -> Transcript:
     session = named.session
     return Transcript(
-        key=found.key,
-        kind=found.kind,
+        key=file.key,
+        kind=file.kind,
         arrived_by=named.arrived_by,
         installation=named.installation[:80],
-        cli_session_id=found.cli_session_id,
+        cli_session_id=file.cli_session_id,
         session=session,
         project=project,
         agent=(session.agent.slug if session and session.agent else named.agent) or None,
         host=settings.CLAUDEOPS_HOST,
-        path=str(found.path),
-        folder=found.reader.reading.folder,
+        path=str(file.path),
+        folder=file.reader.reading.folder,
         created_at=named.at,
     )
 
 
-def _columns(row: Transcript | None, found: _File, named: Named, *, grown: bool) -> dict[str, Any]:
+def _columns(row: Transcript | None, file: _File, named: Named, *, grown: bool) -> dict[str, Any]:
     """Return what a look at a file changes. A copy that has nothing new takes the place of a file that is gone."""
-    reader, read = found.reader, found.reader.reading.read()
+    reader, read = file.reader, file.reader.reading.read()
     changes: dict[str, Any] = {"seen_at": named.at}
     if named.ended and (row is None or row.ended_at is None):
         changes["ended_at"] = named.at
-    if row is not None and not grown and row.path != str(found.path) and Path(row.path).is_file():
+    if row is not None and not grown and row.path != str(file.path) and Path(row.path).is_file():
         return changes
     latest = named.at + CLOCKS
     return changes | {
         "host": settings.CLAUDEOPS_HOST,
-        "path": str(found.path),
-        "size": found.size,
-        "modified_ns": found.modified_ns,
+        "path": str(file.path),
+        "size": file.size,
+        "modified_ns": file.modified_ns,
         "state": {"turns": reader.number},
         "exposure": read.exposure,
         "exposed_to": list(read.sources),

@@ -37,8 +37,8 @@ def estimate(characters: Iterable[int], parts: int, model: str) -> Estimate:
     """Estimate the observation of `parts` parts with so many `characters`."""
     tokens_in = sum(characters) // CHARACTERS_A_TOKEN + parts * INSTRUCTIONS
     tokens_out = parts * ANSWER
-    known = any(family in model.lower() for family in FAMILIES)
-    usd = price_of(model).of(Tokens(input=tokens_in, output=tokens_out)) if known else None
+    has_price = any(family in model.lower() for family in FAMILIES)
+    usd = price_of(model).of(Tokens(input=tokens_in, output=tokens_out)) if has_price else None
     return Estimate(parts, tokens_in, tokens_out, model, usd)
 
 

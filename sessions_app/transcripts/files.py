@@ -51,30 +51,30 @@ def known_place(path: str) -> Path | None:
     setting: their real paths. A folder of that name elsewhere is anybody's, as is a file there of another user than the
     folder's. One query at most.
     """
-    found = real_file(path) if path.endswith(SUFFIX) else None
-    if found is None or found.suffix != SUFFIX:
+    place = real_file(path) if path.endswith(SUFFIX) else None
+    if place is None or place.suffix != SUFFIX:
         return None
     rows = TranscriptFolder.objects.filter(host=settings.CLAUDEOPS_HOST).values_list("path", flat=True)
     ours = f"{settings.CLAUDEOPS_CLAUDE_HOME or '~'}/.claude/projects"
     named = (Path(folder).expanduser() for folder in (ours, *settings.CLAUDEOPS_TRANSCRIPT_FOLDERS, *rows))
-    homes = [home for home in (transcripts_of(os.environ), *named) if found.is_relative_to(home.resolve())]
-    owner = found.stat().st_uid
-    return found if any(home.stat().st_uid == owner for home in homes) else None
+    homes = [home for home in (transcripts_of(os.environ), *named) if place.is_relative_to(home.resolve())]
+    owner = place.stat().st_uid
+    return place if any(home.stat().st_uid == owner for home in homes) else None
 
 
 def real_file(path: str) -> Path | None:
     """Return the real path of a regular file; None for anything else."""
     try:
-        found = Path(path).resolve(strict=True)
-        return found if found.is_file() else None
+        place = Path(path).resolve(strict=True)
+        return place if place.is_file() else None
     except (OSError, ValueError, RuntimeError):
         return None
 
 
 def transcripts_in(folder: Path) -> list[Path]:
     """Return the transcripts in a folder and below, from the oldest on; without those of subagents."""
-    found = [path for path in folder.rglob(f"*{SUFFIX}") if path.is_file() and not path.name.startswith(SUBAGENT)]
-    own = [path for path in found if SUBAGENTS not in path.relative_to(folder).parts]
+    paths = [path for path in folder.rglob(f"*{SUFFIX}") if path.is_file() and not path.name.startswith(SUBAGENT)]
+    own = [path for path in paths if SUBAGENTS not in path.relative_to(folder).parts]
     return sorted(own, key=lambda path: (path.stat().st_mtime_ns, str(path)))
 
 
@@ -82,19 +82,19 @@ def head_of(path: Path) -> Head:
     """Look at the beginning of a file. Raises OSError."""
     with path.open("rb") as file:
         beginning = file.read(TEXT_KEY_BYTES)
-    known, sessions, transcript = False, dict[str, None](), False
+    is_known, sessions, transcript = False, dict[str, None](), False
     for raw, data in json_lines(path):
-        if raw.end > HEAD_BYTES and known:
+        if raw.end > HEAD_BYTES and is_known:
             break
         one = next(iter(log_formats.decode([data])), None) if data else None
         if one is not None and one.known:
-            known = True
+            is_known = True
             transcript = transcript or one.format == log_formats.TRANSCRIPT
             if one.cli_session_id:
                 sessions[one.cli_session_id] = None
         if raw.end > HEAD_BYTES:
             break
-    if known:
+    if is_known:
         return Head(TranscriptKind.CLAUDE if transcript else TranscriptKind.STREAM, tuple(sessions))
     is_text = path.suffix.lower() in TEXT_SUFFIXES and b"\x00" not in beginning and beginning.strip()
     return Head(TranscriptKind.TEXT if is_text else None)
@@ -127,15 +127,15 @@ def json_lines(path: Path, *, final: bool = False) -> Iterator[tuple[RawLine, by
 
 def digest(path: Path, length: int) -> str:
     """Return the SHA-256 of the first `length` bytes; empty when the file has fewer, or cannot be read."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     try:
         with path.open("rb") as file:
             while length:
                 block = file.read(min(length, BLOCK))
                 if not block:
                     return ""
-                found.update(block)
+                hasher.update(block)
                 length -= len(block)
     except OSError:
         return ""
-    return found.hexdigest()
+    return hasher.hexdigest()

@@ -210,11 +210,11 @@ class Reader:
             yield self._turn(TurnKind.SYSTEM, text)
         if not rest.strip():
             return
-        written = rest.startswith((*stream.NO_PROMPTS, stream.INTERRUPTED)) or _TAGGED.match(rest)
+        is_automatic = rest.startswith((*stream.NO_PROMPTS, stream.INTERRUPTED)) or _TAGGED.match(rest)
         if rest.startswith(CONTINUED):
             yield self._summary(rest)
         else:
-            yield self._turn(TurnKind.SYSTEM if written else TurnKind.USER, rest.strip())
+            yield self._turn(TurnKind.SYSTEM if is_automatic else TurnKind.USER, rest.strip())
 
     def _summary(self, text: str) -> Turn:
         if not self.spoke:
@@ -242,8 +242,8 @@ class Reader:
     def _is_typed_later(self, attachment: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
         if self.ours or raw.get("isSidechain") or not isinstance(attachment.get("prompt"), str):
             return False
-        written = any(attachment.get(name) or raw.get(name) for name in _NOT_TYPED)
-        return not written and attachment.get("commandMode", "prompt") == "prompt" and _is_human(attachment)
+        is_automatic = any(attachment.get(name) or raw.get(name) for name in _NOT_TYPED)
+        return not is_automatic and attachment.get("commandMode", "prompt") == "prompt" and _is_human(attachment)
 
     def _turn(self, kind: TurnKind, text: str, name: str = "", source: str = "", *, outside: bool = False) -> Turn:
         self.number += 1

@@ -69,5 +69,5 @@ def seen(at: datetime) -> Seen:
         return Seen()
     seen_at, arrived_by, installation, session, number = last
     of = f" of {installation}" if installation else ""
-    said = f"session {session}" if session else f"{ArrivedBy(arrived_by).label}{of}"
-    return Seen(seen_at, said, number or 0)
+    origin = f"session {session}" if session else f"{ArrivedBy(arrived_by).label}{of}"
+    return Seen(seen_at, origin, number or 0)

@@ -76,25 +76,25 @@ def sweep(*, at: datetime | None = None, source: str = "schedule") -> Swept:
     `source` is what runs it, for its telemetry record; a sweep that finds nothing new leaves none.
     """
     at = at or timezone.now()
-    done = Swept()
+    report = Swept()
     if not settings.CLAUDEOPS_OBSERVE:
-        return done
+        return report
     _follow_setting(at)
     begun = time.monotonic()
     until = begun + MOST_SECONDS
     for folder in TranscriptFolder.objects.filter(host=settings.CLAUDEOPS_HOST).order_by("pk"):
         if _claimed(folder, at):
-            _sweep(folder, done, at=at, until=until)
-    if done.taken or done.unread:
+            _sweep(folder, report, at=at, until=until)
+    if report.taken or report.unread:
         record(
             "memory.transcripts.completed",
             component="transcripts",
             source=source,
-            level=RecordLevel.WARNING if done.unread else RecordLevel.INFO,
+            level=RecordLevel.WARNING if report.unread else RecordLevel.INFO,
             duration_ms=int((time.monotonic() - begun) * 1000),
-            **asdict(done),
+            **asdict(report),
         )
-    return done
+    return report
 
 
 def folders_here() -> list[str]:
@@ -108,11 +108,11 @@ def _follow_setting(at: datetime) -> None:
     named = {str(Path(one).expanduser().resolve()) for one in settings.CLAUDEOPS_TRANSCRIPT_FOLDERS}
     rows = TranscriptFolder.objects.filter(host=settings.CLAUDEOPS_HOST, installation=BY_SETTING)
     rows.exclude(path__in=named).delete()
-    known = set(rows.values_list("path", flat=True))
+    existing = set(rows.values_list("path", flat=True))
     TranscriptFolder.objects.bulk_create(
         [
             TranscriptFolder(host=settings.CLAUDEOPS_HOST, path=path, installation=BY_SETTING, since=at)
-            for path in sorted(named - known)
+            for path in sorted(named - existing)
         ],
         ignore_conflicts=True,
     )
@@ -123,24 +123,24 @@ def _claimed(folder: TranscriptFolder, at: datetime) -> bool:
     return bool(TranscriptFolder.objects.filter(free, pk=folder.pk).update(swept_at=at))
 
 
-def _sweep(folder: TranscriptFolder, done: Swept, *, at: datetime, until: float) -> None:
+def _sweep(folder: TranscriptFolder, report: Swept, *, at: datetime, until: float) -> None:
     problems: list[str] = []
     latest: _Found | None = None
     try:
-        found = sorted(_files(folder), key=lambda one: -one.modified_ns)
+        files = sorted(_files(folder), key=lambda one: -one.modified_ns)
     except OSError as error:
-        found, problems = [], [f"The folder cannot be read: {error.strerror}."]
-    done.files += len(found)
-    for one in _due(found, folder.project_path, at):
+        files, problems = [], [f"The folder cannot be read: {error.strerror}."]
+    report.files += len(files)
+    for one in _due(files, folder.project_path, at):
         if time.monotonic() > until:
             problems.append("There was more than one sweep could take; the next one goes on.")
             break
         latest = latest or one
         arrival = take_in(one.path, Named(ArrivedBy.SWEEP, folder.installation, at=at))
         if arrival.outcome in (Outcome.NEW, Outcome.GROWN):
-            done.taken += 1
+            report.taken += 1
         elif arrival.outcome is Outcome.CHANGED or arrival.is_unreadable:
-            done.unread += 1
+            report.unread += 1
             problems.append(f"{Path(one.path).name}: {arrival.why}")
     changes: dict[str, object] = {"problem": mask(" ".join(problems))[:300]}
     if latest is not None:
@@ -177,14 +177,14 @@ def _transcripts(path: str, since_ns: int) -> Iterator[_Found]:
         logger.warning("a folder of transcripts cannot be read: %s", error.strerror)
 
 
-def _due(found: Iterable[_Found], project_path: str, at: datetime) -> Iterator[_Found]:
+def _due(files: Iterable[_Found], project_path: str, at: datetime) -> Iterator[_Found]:
     """Yield what has changed since it was seen, and has ended or is silent; without sessions of ours."""
     rows = Transcript.objects.filter(host=settings.CLAUDEOPS_HOST, session=None)
-    known = {path: (size, modified, ended) for path, size, modified, ended in rows.values_list(*SEEN).iterator()}
+    by_path = {path: (size, modified, ended) for path, size, modified, ended in rows.values_list(*SEEN).iterator()}
     silent = at - IDLE
     changed = []
-    for one in found:
-        size, modified_ns, ended_at = known.get(one.path, (None, None, None))
+    for one in files:
+        size, modified_ns, ended_at = by_path.get(one.path, (None, None, None))
         if (size, modified_ns) != (one.size, one.modified_ns) and (ended_at or one.modified_at <= silent):
             changed.append(one)
     own = _own([Path(one.path).stem for one in changed])
@@ -197,11 +197,11 @@ def _due(found: Iterable[_Found], project_path: str, at: datetime) -> Iterator[_
 def _own(ids: list[str]) -> set[str]:
     """Return which of these ids of the CLI are sessions of ours, whose logs are observed."""
     rows = Session.objects.exclude(trigger=Trigger.IMPORT)
-    found: set[str] = set()
+    own_ids: set[str] = set()
     for start in range(0, len(ids), MOST_IDS):
         some = rows.filter(cli_session_id__in=ids[start : start + MOST_IDS])
-        found.update(some.values_list("cli_session_id", flat=True))
-    return found
+        own_ids.update(some.values_list("cli_session_id", flat=True))
+    return own_ids
 
 
 def _is_observed(folder: str) -> bool:

@@ -49,9 +49,9 @@ def turns_in(lines: Iterable[RawLine]) -> Iterator[Turn]:
     """
     speaker = TurnKind.USER
     for number, (start, end, text) in enumerate(_paragraphs(lines), 1):
-        kind, said = _spoken(text)
+        kind, speech = _spoken(text)
         speaker = kind or speaker
-        yield Turn(number, speaker, said, start, end)
+        yield Turn(number, speaker, speech, start, end)
 
 
 def _paragraphs(lines: Iterable[RawLine]) -> Iterator[tuple[int, int, str]]:
@@ -79,8 +79,8 @@ def _text(data: bytes) -> str:
 def _spoken(text: str) -> tuple[TurnKind | None, str]:
     """Return who speaks at the beginning of a text, None when it does not say, and the text without that."""
     for kind, pattern in _SPEAKERS:
-        if found := pattern.match(text):
-            return kind, text[found.end() :]
+        if match := pattern.match(text):
+            return kind, text[match.end() :]
     return None, text
 
 
@@ -138,27 +138,27 @@ def turns_of(part: TranscriptPart) -> PartTurns:
     earlier, recalled = _Newest(), list[str]()
     own: list[tuple[int | None, list[Turn]]] = []
     try:
-        for end, found in read_turns(path, transcript.kind, reader, final=True):
+        for end, record_turns in read_turns(path, transcript.kind, reader, final=True):
             if end > part.end:
                 break
             recalled += reader.recalled
             if end > part.start:
-                own.append((reader.record, found))
+                own.append((reader.record, record_turns))
             else:
                 earlier.add(reader.results)
     except OSError as error:
         return PartTurns(missing=f"its file cannot be read: {error.strerror}")
     records = {record for record, _ in own if record is not None}
     others = known_elsewhere(transcript, records) if session is None else set()
-    turns += [turn for record, found in own if record not in others for turn in found]
+    turns += [turn for record, record_turns in own if record not in others for turn in record_turns]
     read = reader.reading.read()
-    told, ids = _told(transcript, session)
+    texts, ids = _told(transcript, session)
     return PartTurns(
         turns=tuple(map(_masked, turns)),
         exposure=read.exposure,
         sources=tuple(map(mask, read.sources)),
         earlier_results=tuple((mask(one.source), mask(one.text)) for one in earlier.results),
-        told=tuple(dict.fromkeys(filter(None, [*told, *map(mask, recalled)]))),
+        told=tuple(dict.fromkeys(filter(None, [*texts, *map(mask, recalled)]))),
         told_ids=ids,
     )
 

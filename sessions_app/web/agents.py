@@ -34,10 +34,10 @@ def run(request: HttpRequest, pk: int) -> HttpResponse:
     agent = _agent(pk)
     back = _back(request, agent)
     try:
-        made = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
+        session = queue.request_session(agent=agent, trigger=Trigger.MANUAL, by=request.user.get_username())
     except SessionsError as error:
         return answer(request, f"{agent.slug} is not run: {in_words(error)}", back=back, level=messages.ERROR)
-    level, text = said_of(made)
+    level, text = said_of(session)
     return answer(request, text, back=back, level=level)
 
 
@@ -48,8 +48,8 @@ def from_template(request: HttpRequest, slug: str) -> HttpResponse:
     if template is None:
         raise Http404
     ready = not cli_messages()
-    _, made = agent_templates.create(template, enabled=ready)
-    if not made:
+    _, is_new = agent_templates.create(template, enabled=ready)
+    if not is_new:
         text = f"There is an agent {slug} already; it was left as it is."
         return answer(request, text, back=back, level=messages.INFO)
     if ready:

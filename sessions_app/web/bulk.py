@@ -38,8 +38,8 @@ def bulk(request: HttpRequest) -> HttpResponse:
         selected, ids = page.selected(form)
     except UnreadableSelection as error:
         return moved(request, back, str(error), level=messages.ERROR)
-    given = form.cleaned_data
-    newest = given["up_to"] or Session.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    cleaned = form.cleaned_data
+    newest = cleaned["up_to"] or Session.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     if ids is None:
         selected = selected.filter(pk__lte=newest)
     rows = action.among(selected)
@@ -50,7 +50,7 @@ def bulk(request: HttpRequest) -> HttpResponse:
     if count > action.most:
         text = f"{action.label} takes at most {action.most} sessions at once; these are {count:,}. Nothing was changed."
         return moved(request, back, text, level=messages.ERROR)
-    if given["confirmed"] and given["count"] == count:
+    if cleaned["confirmed"] and cleaned["count"] == count:
         result = action.run(rows, by=request.user.get_username())
         undo = ""
         if action.name == "again" and result.done:
@@ -67,11 +67,11 @@ def bulk(request: HttpRequest) -> HttpResponse:
         "cost": rows.aggregate(cost=Sum("cost_usd"))["cost"] if action.name == "again" else None,
         "ids": None if ids is None else IdRangesField.pack(ids),
         "up_to": newest,
-        "seen": given["count"] if given["confirmed"] else None,
+        "seen": cleaned["count"] if cleaned["confirmed"] else None,
         "post_url": page.with_query(page.bulk_url()),
         "back": back,
     }
-    return render(request, "sessions/bulk.html", context, status=422 if given["confirmed"] else 200)
+    return render(request, "sessions/bulk.html", context, status=422 if cleaned["confirmed"] else 200)
 
 
 @action(("sessions_app.view_session", "sessions_app.stop_session"))

@@ -48,21 +48,21 @@ def session_compare(request: HttpRequest, pk: int) -> HttpResponse:
     one = _session(pk)
     if one is None:
         raise Http404
-    asked, error = request.GET.get("with", ""), ""
+    text, error = request.GET.get("with", ""), ""
     try:
-        given = NUMBER.clean(asked)
+        number = NUMBER.clean(text)
     except forms.ValidationError:
-        given, error = None, "Give the number of a session."
-    wanted = None if error else given or last_good(one)
+        number, error = None, "Give the number of a session."
+    wanted = None if error else number or last_good(one)
     other = _session(wanted) if wanted and wanted != pk else None
-    if given and other is None:
-        error = f"There is no other session {given}."
+    if number and other is None:
+        error = f"There is no other session {number}."
     context = {
         "session": one,
-        "asked": asked or wanted or "",
+        "asked": text or wanted or "",
         "error": error,
         "address": reverse("session", args=[pk]),
-        "is_default": not given,
+        "is_default": not number,
     }
     if other is not None:
         context |= {

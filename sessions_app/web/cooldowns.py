@@ -48,33 +48,33 @@ def _token(state: str, until: datetime | None) -> str:
     return f"{state}-{int(until.timestamp()) + 1 if until else ''}"
 
 
-def _is_unchanged(seen: str, at: datetime) -> bool:
-    state, _, until = seen.partition("-")
+def _is_unchanged(token: str, at: datetime) -> bool:
+    state, _, until = token.partition("-")
     if until and not (until.isdecimal() and len(until) < 12 and at.timestamp() < int(until)):
         return False
     return state == _state()
 
 
 def _context(request: HttpRequest) -> dict[str, Any]:
-    written, asked, skip = _state(), _asked(request), _skip(request)
-    refused = None if asked or request.GET.get("state") != IN_FORCE else rule.refused()
+    state, one_service, skip = _state(), _asked(request), _skip(request)
+    refused = None if one_service or request.GET.get("state") != IN_FORCE else rule.refused()
     if refused is not None:
         names = list(dict.fromkeys(decision.service for decision in refused))[skip:]
     else:
-        names = [asked] if asked else history.acted_on(skip=skip)
-    entries = history.ENTRIES_OF_ONE if asked else history.ENTRIES
-    found = history.services(names[: history.SERVICES], entries=entries)
-    until = min((service.until for service in found if service.until), default=None)
+        names = [one_service] if one_service else history.acted_on(skip=skip)
+    entries = history.ENTRIES_OF_ONE if one_service else history.ENTRIES
+    services = history.services(names[: history.SERVICES], entries=entries)
+    until = min((service.until for service in services if service.until), default=None)
     return {
         **_addresses(),
-        "services": found,
-        "asked": asked,
+        "services": services,
+        "asked": one_service,
         "refused": refused,
         "skip": skip,
         "further": skip + history.SERVICES if len(names) > history.SERVICES else None,
         "limits": [(action, rule.limit_of(action)) for action in Remediation.values],
         "query": query_of(request.GET),
-        "seen": _token(written, until),
+        "seen": _token(state, until),
     }
 
 
@@ -97,18 +97,18 @@ def _clear(request: HttpRequest) -> HttpResponse:
     form = ClearForm(request.POST)
     if not form.is_valid():
         return _refused(request, form)
-    asked = form.cleaned_data
+    cleaned = form.cleaned_data
     try:
         row = rule.clear(
-            asked["service"], asked["action"] or None, by=request.user.get_username(), reason=asked["reason"]
+            cleaned["service"], cleaned["action"] or None, by=request.user.get_username(), reason=cleaned["reason"]
         )
     except SessionsError as error:
         form.add_error(None, in_words(error))
         return _refused(request, form)
-    said = f"{row.get_action_display() or 'Restart and redeployment'} of {row.service}: cleared.".capitalize()
+    message = f"{row.get_action_display() or 'Restart and redeployment'} of {row.service}: cleared.".capitalize()
     if request.htmx:  # type: ignore[attr-defined]
-        return _card(request, row.service, {"said": said})
-    messages.success(request, said)
+        return _card(request, row.service, {"said": message})
+    messages.success(request, message)
     query = query_of(request.GET)
     return HttpResponseRedirect(reverse("cooldowns") + (f"?{query}" if query else ""))
 

@@ -86,14 +86,14 @@ class RunForm(forms.Form):
             self.fields["dry_run"].label = "Dry run: enforced by CLAUDEOPS_DRY_RUN"
 
     def asked(self) -> dict[str, Any]:
-        given = self.cleaned_data
+        cleaned = self.cleaned_data
         return {
-            "agent": given["agent"],
-            "tier": given["tier"],
-            "prompt_task": given["prompt"].strip(),
-            "dry_run": given["dry_run"],
-            "project": given["project"],
-            "brief": {name: given[name] for name in BRIEF if given[name]},
+            "agent": cleaned["agent"],
+            "tier": cleaned["tier"],
+            "prompt_task": cleaned["prompt"].strip(),
+            "dry_run": cleaned["dry_run"],
+            "project": cleaned["project"],
+            "brief": {name: cleaned[name] for name in BRIEF if cleaned[name]},
         }
 
     def usual(self) -> list[Any]:
@@ -104,13 +104,13 @@ class RunForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Refuse a brief that a session would refuse, at its field."""
-        given = super().clean() or {}
+        cleaned = super().clean() or {}
         try:
-            brief.checked({name: given[name] for name in BRIEF if given.get(name)})
+            brief.checked({name: cleaned[name] for name in BRIEF if cleaned.get(name)})
         except InvalidBrief as error:
             for name, message in error.fields.items():
                 self.add_error(name, f"{message} {error.fix}".strip())
-        return given
+        return cleaned
 
 
 class PlaceForm(forms.Form):
@@ -184,9 +184,9 @@ class PreviewForm(forms.Form):
         tier.choices = [("", "the agent's"), *((str(tier), name) for tier, name in TIERS if tier)]
 
     def clean_write_scope(self) -> list[str]:
-        found = str(self.cleaned_data["write_scope"]).split()
+        paths = str(self.cleaned_data["write_scope"]).split()
         try:
-            return list(brief.checked({"write_scope": found}).write_scope)
+            return list(brief.checked({"write_scope": paths}).write_scope)
         except InvalidBrief as error:
             raise ValidationError(f"{error.fields['write_scope']} {error.fix}".strip()) from error
 

@@ -96,8 +96,8 @@ def session_log(request: HttpRequest, pk: int) -> HttpResponse:
         return render(request, "sessions/log.html", _page(one, form.only, after, before, line))
     if after is not None:
         return _news(request, one, form.only, after)
-    found = entries.newest(pk, before=before or entries.HIGHEST, floor=floor or 0, only=form.only)
-    return render(request, "sessions/_earlier.html", {"session": one, "log": found})
+    log = entries.newest(pk, before=before or entries.HIGHEST, floor=floor or 0, only=form.only)
+    return render(request, "sessions/_earlier.html", {"session": one, "log": log})
 
 
 def _page(session: Session, only: Only, after: int | None, before: int | None, line: int | None) -> dict[str, Any]:
@@ -105,25 +105,25 @@ def _page(session: Session, only: Only, after: int | None, before: int | None, l
     if line is not None:
         after = (line - 1) // PAGE * PAGE
     if after is None:
-        found = entries.newest(session.pk, before=before or entries.HIGHEST, only=only)
-        later = before is not None and bool(entries.following(session.pk, found.last, most=1, only=only).lines)
-        return shown | {"log": found, "earlier": found.more_before, "later": later}
-    found = entries.following(session.pk, after, only=only)
-    earlier = bool(entries.newest(session.pk, before=found.first, most=1, only=only).lines)
-    return shown | {"log": replace(found, at=line or 0), "earlier": earlier, "later": found.more_after}
+        log = entries.newest(session.pk, before=before or entries.HIGHEST, only=only)
+        later = before is not None and bool(entries.following(session.pk, log.last, most=1, only=only).lines)
+        return shown | {"log": log, "earlier": log.more_before, "later": later}
+    log = entries.following(session.pk, after, only=only)
+    earlier = bool(entries.newest(session.pk, before=log.first, most=1, only=only).lines)
+    return shown | {"log": replace(log, at=line or 0), "earlier": earlier, "later": log.more_after}
 
 
 def _news(request: HttpRequest, session: Session, only: Only, after: int) -> HttpResponse:
     """Render the lines after `after`, of more than a page the newest; 204 when there are none yet."""
     upto = entries.last_seq(session.pk) if only != ALL else after
-    found = entries.newest(session.pk, floor=after, only=only)
-    last = found.last
-    if not found.lines and session.is_open:
+    log = entries.newest(session.pk, floor=after, only=only)
+    last = log.last
+    if not log.lines and session.is_open:
         if upto - after < MOST_PASSED:
             return HttpResponse(status=204)
         last = upto  # what was looked through is not looked through again
-    context = {"session": session, "log": found, "last": last, "follow": session.is_open}
-    if found.lines:
+    context = {"session": session, "log": log, "last": last, "follow": session.is_open}
+    if log.lines:
         context["kinds"] = kinds_of(counts_of(session))
     return render(request, "sessions/_news.html", context)
 

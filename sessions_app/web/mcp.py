@@ -36,9 +36,9 @@ def mcp(request: HttpRequest) -> HttpResponse:
 
     headers = [(name.lower(), value) for name, value in request.headers.items()]
     passed = [(name, value) for name, value in headers if name in PASSED or name.startswith(PASSED_PREFIX)]
-    status, given, body = async_to_sync(answer)(access, passed, request.body)
+    status, response_headers, body = async_to_sync(answer)(access, passed, request.body)
     response = HttpResponse(body, status=status, content_type="text/plain")
-    for name, value in given:
+    for name, value in response_headers:
         if name.lower() != "content-length":
             response[name] = value
     response["Cache-Control"] = "no-store"

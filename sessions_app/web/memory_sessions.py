@@ -27,12 +27,12 @@ def told(request: HttpRequest, pk: int) -> HttpResponse:
     """Show every session that received the memory (`before` a session), also for a deleted memory."""
     form = PlaceForm(request.GET)
     before = form.cleaned_data.get("before") if form.is_valid() else None
-    said, more = receipts.said(pk)
+    contributions, more = receipts.said(pk)
     context = {
         "pk": pk,
         "memory": Memory.objects.filter(pk=pk).only("pk", "observation").first(),
         "told": receipts.told(pk, before=before),
-        "said": said,
+        "said": contributions,
         "said_more": more,
         "before": before,
     }
@@ -47,41 +47,41 @@ def preview(request: HttpRequest) -> HttpResponse:
     What is not given is taken from the agent, then from the last session. An agent that was chosen in the form of
     another one (`of`) sets its own project and tier.
     """
-    asked = request.GET.copy()
-    if asked.get("of", asked.get("agent")) != asked.get("agent"):
-        asked["project"] = asked["tier"] = ""
-    form = PreviewForm(asked)
+    params = request.GET.copy()
+    if params.get("of", params.get("agent")) != params.get("agent"):
+        params["project"] = params["tier"] = ""
+    form = PreviewForm(params)
     if not form.is_valid():
         return _preview(request, form, None, status=422)
-    given = form.cleaned_data
-    agent: Agent | None = given["agent"]
-    project: Project | None = given["project"] or (agent.project if agent else None)
-    tier: int | None = given["tier"] or (agent.tier if agent else None)
+    cleaned = form.cleaned_data
+    agent: Agent | None = cleaned["agent"]
+    project: Project | None = cleaned["project"] or (agent.project if agent else None)
+    tier: int | None = cleaned["tier"] or (agent.tier if agent else None)
     beside: Session | None
-    if given["session"]:
+    if cleaned["session"]:
         rows = Session.objects.select_related("agent", "project").defer("ingest_state")
-        beside = rows.filter(pk=given["session"], receipt__isnull=False).first()
+        beside = rows.filter(pk=cleaned["session"], receipt__isnull=False).first()
         if beside is None:
-            form.add_error("session", f"Session {given['session']} is not there, or has no receipt.")
+            form.add_error("session", f"Session {cleaned['session']} is not there, or has no receipt.")
             return _preview(request, form, None, status=422)
     else:
         beside = preview_of.last_injected(
             tier=tier,
             project_id=project.pk if project else None,
-            any_project="project" not in asked,
+            any_project="project" not in params,
             agent=agent.slug if agent else None,
         )
     if beside and "agent" not in request.GET:
         agent = beside.agent
-    if beside and given["agent"] is None and "project" not in asked:
+    if beside and cleaned["agent"] is None and "project" not in params:
         project = beside.project
-    task = beside.task if beside and "task" not in request.GET else given["task"]
+    task = beside.task if beside and "task" not in request.GET else cleaned["task"]
     at = timezone.now()
     own = agent.memory_budget if agent else None
-    found = preview_of.preview_of(
+    result = preview_of.preview_of(
         tier=max(1, tier or (beside.tier if beside else 1)),
         project_id=project.pk if project else None,
-        budget=own if given["budget"] is None else given["budget"],
+        budget=own if cleaned["budget"] is None else cleaned["budget"],
         beside=beside,
         at=at,
         task=task,
@@ -91,26 +91,26 @@ def preview(request: HttpRequest) -> HttpResponse:
         "agent": agent.slug if agent else "",
         "task": task,
         "project": project.slug if project else "",
-        "tier": str(found.tier),
-        "budget": given["budget"] if given["budget"] is not None else "",
-        "session": given["session"] or "",
-        "write_scope": " ".join(given["write_scope"]),
+        "tier": str(result.tier),
+        "budget": cleaned["budget"] if cleaned["budget"] is not None else "",
+        "session": cleaned["session"] or "",
+        "write_scope": " ".join(cleaned["write_scope"]),
     }
     session = Session(
-        agent=agent, project=project, tier=found.tier, task=task, brief={"write_scope": given["write_scope"]}
+        agent=agent, project=project, tier=result.tier, task=task, brief={"write_scope": cleaned["write_scope"]}
     )
-    return _preview(request, PreviewForm(shown), found, preview_of.composed_of(session, at=at))
+    return _preview(request, PreviewForm(shown), result, preview_of.composed_of(session, at=at))
 
 
 def _preview(
     request: HttpRequest,
     form: PreviewForm,
-    found: preview_of.Preview | None,
+    result: preview_of.Preview | None,
     composed: preview_of.ComposedPreview | None = None,
     *,
     status: int = 200,
 ) -> HttpResponse:
     of = form.data.get("of", form.data.get("agent", ""))
-    context = {"form": form, "of": of, "preview": found, "composed": composed, "query": form.query()}
+    context = {"form": form, "of": of, "preview": result, "composed": composed, "query": form.query()}
     template = "sessions/_preview.html" if _inside(request) else "sessions/preview.html"
     return render(request, template, context, status=status)

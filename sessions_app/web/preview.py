@@ -182,9 +182,9 @@ def _last_good(beside: Session | None) -> int | None:
 
 
 def _left_out(counts: Mapping[str, int]) -> list[LeftOut]:
-    found = [(label, counts.get(name, 0), query) for name, label, query in REASONS if counts.get(name)]
-    most = max((count for _, count, _ in found), default=0)
-    return [LeftOut(label, count, query, max(1, round(100 * count / most))) for label, count, query in found]
+    rows = [(label, counts.get(name, 0), query) for name, label, query in REASONS if counts.get(name)]
+    most = max((count for _, count, _ in rows), default=0)
+    return [LeftOut(label, count, query, max(1, round(100 * count / most))) for label, count, query in rows]
 
 
 def compare(now: Sequence[Entry], then: Sequence[Entry], why_gone: Mapping[int, str]) -> Differences:
@@ -193,11 +193,11 @@ def compare(now: Sequence[Entry], then: Sequence[Entry], why_gone: Mapping[int, 
     after = {entry["id"]: _line(entry) for entry in now}
     rows = []
     for pk, line in after.items():
-        known = before.get(pk)
-        if known is None:
+        old_line = before.get(pk)
+        if old_line is None:
             rows.append(Difference(pk, (), (Piece(NEW, line),)))
-        elif known != line:
-            pieces = word_diff(known, line)
+        elif old_line != line:
+            pieces = word_diff(old_line, line)
             rows.append(Difference(pk, _without(pieces, NEW), _without(pieces, GONE)))
     for pk, line in before.items():
         if pk not in after:

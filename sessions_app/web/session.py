@@ -60,12 +60,12 @@ TIERS = {0: "0, the operator", 1: "1, observes", 2: "2, investigates", 3: "3, re
 
 
 def ancestors_of(session: Session) -> list[Session]:
-    found: list[Session] = []
+    ancestors: list[Session] = []
     parent = session.parent
-    while parent is not None and len(found) < DEEPEST and parent.pk not in {row.pk for row in found}:
-        found.append(parent)
+    while parent is not None and len(ancestors) < DEEPEST and parent.pk not in {row.pk for row in ancestors}:
+        ancestors.append(parent)
         parent = parent.parent
-    return found[::-1]
+    return ancestors[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,32 +80,32 @@ class Link:
 def chain_of(session: Session) -> list[Link]:
     """Return all sessions that escalated to and from `session`, parents first; empty without any."""
     above = ancestors_of(session)
-    found = [Link(one, depth, False) for depth, one in enumerate(above)]
-    found.append(Link(session, len(above), True))
+    chain = [Link(one, depth, False) for depth, one in enumerate(above)]
+    chain.append(Link(session, len(above), True))
     below = _descendants(session, depth=len(above) + 1)
-    return found + below if above or below else []
+    return chain + below if above or below else []
 
 
 def _descendants(session: Session, depth: int) -> list[Link]:
-    seen, generation = {session.pk}, [session.pk]
+    ids, generation = {session.pk}, [session.pk]
     children: dict[int, list[Session]] = {}
     for _ in range(DEEPEST):
-        rows = Session.objects.filter(parent__in=generation).exclude(pk__in=seen).select_related("agent")
+        rows = Session.objects.filter(parent__in=generation).exclude(pk__in=ids).select_related("agent")
         listed = list(rows.only(*CHAINED, "agent__slug").order_by("pk")[:BROADEST])
         for row in listed:
             children.setdefault(row.parent_id or 0, []).append(row)
         generation = [row.pk for row in listed]
-        seen.update(generation)
+        ids.update(generation)
         if not generation:
             break
     return list(_in_order(session.pk, children, depth))
 
 
 def _in_order(pk: int, children: dict[int, list[Session]], depth: int) -> list[Link]:
-    found: list[Link] = []
+    links: list[Link] = []
     for child in children.get(pk, []):
-        found += [Link(child, depth, False), *_in_order(child.pk, children, depth + 1)]
-    return found
+        links += [Link(child, depth, False), *_in_order(child.pk, children, depth + 1)]
+    return links
 
 
 CHAINED = ("id", "agent", "tier", "status", "parent", "follows_as")
@@ -199,8 +199,8 @@ def timeline_context(session: Session, query: QueryDict, now: datetime) -> dict[
     `now` (UTC) is where the bars of what still runs end.
     """
     form = TimelineForm(query)
-    given = form.cleaned_data if form.is_valid() else {}
-    only_errors, start = given.get("timeline") == "errors", given.get("start") or 1
+    cleaned = form.cleaned_data if form.is_valid() else {}
+    only_errors, start = cleaned.get("timeline") == "errors", cleaned.get("start") or 1
     counts = counts_of(session)
     timeline = timeline_of(session, counts, only_errors=only_errors, start=start, now=now)
     return {
@@ -310,13 +310,13 @@ def session(request: HttpRequest, pk: int) -> HttpResponse:
 def session_live(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer the poll of an open session: 204 when the page shows everything, else the pieces that changed."""
     state = _state(pk)
-    seen = read_token(request.GET.get("seen", ""))
-    if seen.state == state:
+    token = read_token(request.GET.get("seen", ""))
+    if token.state == state:
         return HttpResponse(status=204)
     one = _session(pk)
     context = _context(request, one, state) | timeline_context(one, request.GET, timezone.now())
     pieces = _pieces(request, context)
-    context |= {"changed": changed_parts(seen.parts, pieces), "seen": ChangeToken(state, parts_of(pieces))}
+    context |= {"changed": changed_parts(token.parts, pieces), "seen": ChangeToken(state, parts_of(pieces))}
     return render(request, "sessions/_live.html", context)
 
 
@@ -374,9 +374,9 @@ def _asked(
     """Ask for another session by `verb` and lead to it, or `back`; say why there is none."""
     one = _session(pk)
     try:
-        made = verb(one, by=request.user.get_username(), **given)
+        successor = verb(one, by=request.user.get_username(), **given)
     except SessionsError as error:
         messages.error(request, f"Session {pk} is not {words}: {in_words(error)}")
         return HttpResponseRedirect(back or reverse("session", args=[pk]))
-    say_asked(request, made)
-    return HttpResponseRedirect(back or reverse("session", args=[made.pk]))
+    say_asked(request, successor)
+    return HttpResponseRedirect(back or reverse("session", args=[successor.pk]))

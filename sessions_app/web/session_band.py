@@ -68,8 +68,8 @@ def title_of(session: Session, now_doing: str = "") -> tuple[str, str]:
     """
     who = session.agent.slug if session.agent else "A session without an agent"
     if session.status in (Status.COMPLETED, Status.ESCALATED):
-        said = session.summary or _first_line(session.response)
-        title, rest = headline(said) if said else (f"{who} {session.get_status_display()}", "")
+        text = session.summary or _first_line(session.response)
+        title, rest = headline(text) if text else (f"{who} {session.get_status_display()}", "")
         return title, " ".join(filter(None, [rest, session.status_reason]))
     if session.is_open:
         doing = "is running" if session.status == Status.RUNNING else "is queued"

@@ -52,8 +52,8 @@ class Cut(Generic[Row]):
 
 
 def cut(rows: QuerySet[Row], most: int = SHOWN) -> Cut[Row]:
-    found = list(rows[: most + 1])
-    return Cut(found[:most], len(found) > most)
+    items = list(rows[: most + 1])
+    return Cut(items[:most], len(items) > most)
 
 
 def receipt_of(session: Session) -> InjectionReceipt | None:
@@ -89,7 +89,7 @@ def tabs_for(session: Session, counts: Counts, asked: str) -> Tabs:
 
     Unless one is asked for, the first of learned, answer and injected with content is shown.
     """
-    found = (
+    tabs = (
         Tab(LEARNED, "Learned", counts.learned),
         *((Tab(OBSERVED, "Observed", counts.observed),) if counts.observed else ()),
         Tab(INJECTED, "Injected", counts.injected),
@@ -101,7 +101,7 @@ def tabs_for(session: Session, counts: Counts, asked: str) -> Tabs:
     default = ANSWER if counts.learned == "0" and answered else LEARNED
     if counts.learned == "0" and not answered and counts.injected != "0":
         default = INJECTED
-    return tabs_of(found, asked, default)
+    return tabs_of(tabs, asked, default)
 
 
 def content_of(tab: str, session: Session, receipt: InjectionReceipt | None) -> dict[str, Any]:
@@ -115,9 +115,9 @@ def content_of(tab: str, session: Session, receipt: InjectionReceipt | None) -> 
             "checks": cut(ServiceCheck.objects.filter(session=session).order_by("healthy", "service")),
         }
     if tab == INJECTED:
-        found: dict[str, Any] = {"injected": injected_of(session, receipt)} if receipt else {}
-        told = HookReceipt.objects.filter(session=session).order_by("at", "pk")
-        return found | {"hook_receipts": cut(told.defer("text"))}
+        context: dict[str, Any] = {"injected": injected_of(session, receipt)} if receipt else {}
+        receipts = HookReceipt.objects.filter(session=session).order_by("at", "pk")
+        return context | {"hook_receipts": cut(receipts.defer("text"))}
     return {}
 
 
@@ -150,11 +150,13 @@ WORDS = {
 def learned_of(session: Session) -> Cut[Any]:
     """Return what the session created, confirmed and contradicted, in its order; two queries."""
     changes = MemoryChange.objects.filter(session=session).select_related("memory").order_by("at", "pk")
-    found = cut(changes)
-    said = [statement_of(change) for change in found.rows]
-    lines = lines_of(said, marked_entries(session)) if found.rows else []
-    rows: list[Any] = [_learned(change, text, line) for change, text, line in zip(found.rows, said, lines, strict=True)]
-    return Cut(rows, found.more)
+    page = cut(changes)
+    statements = [statement_of(change) for change in page.rows]
+    lines = lines_of(statements, marked_entries(session)) if page.rows else []
+    rows: list[Any] = [
+        _learned(change, text, line) for change, text, line in zip(page.rows, statements, lines, strict=True)
+    ]
+    return Cut(rows, page.more)
 
 
 def _learned(change: MemoryChange, text: str, seq: int | None) -> Learned:
@@ -282,10 +284,10 @@ def injected_of(session: Session, receipt: InjectionReceipt) -> InjectedRows:
         for taxonomy in (PROJECT.slug, KNOWLEDGE.slug)
     )
     agent = [ToldOfFile(entry, _words(then.get(entry["id"]))) for entry in receipt.of(AGENT.slug)]
-    answered = any(row.then for told in (rows, project, knowledge, agent) for row in told)
+    answered = any(row.then for group in (rows, project, knowledge, agent) for row in group)
     shares = shares_of(lines, tokens=receipt.tokens, budget=receipt.budget)
-    left = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
-    return InjectedRows(rows, facts, shares, left, answered, project, knowledge, agent)
+    rest = [(name, receipt.counts[name]) for name in LEFT if receipt.counts.get(name)]
+    return InjectedRows(rows, facts, shares, rest, answered, project, knowledge, agent)
 
 
 def _words(kind: str | None) -> str:

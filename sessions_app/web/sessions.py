@@ -72,29 +72,29 @@ def hours_of(request: HttpRequest, filters: SessionFilterSet) -> Hours | None:
     """Count what the filters match, whatever is brushed. None where nothing can have ended: of open sessions."""
     if not filters.is_valid():
         return None
-    given = filters.form.cleaned_data
-    if given["status"] in (*OPEN_STATUSES, UNFINISHED):
+    cleaned = filters.form.cleaned_data
+    if cleaned["status"] in (*OPEN_STATUSES, UNFINISHED):
         return None
     now = timezone.now()
-    shortest = AS_LONG.get(given["age"] or given["spent"], periods.FIRST)
-    one = range_since([given["since"], given[TIME] and given[TIME].since], shortest, now)
+    shortest = AS_LONG.get(cleaned["age"] or cleaned["spent"], periods.FIRST)
+    one = range_since([cleaned["since"], cleaned[TIME] and cleaned[TIME].since], shortest, now)
     edges = edges_of(one, now)
     rest = query_of(request.GET, TIME)
-    found = _counted(filters, given, edges)
-    parts = parts_of(one, edges, found, reverse("sessions"), rest, TIME)
+    counts = _counted(filters, cleaned, edges)
+    parts = parts_of(one, edges, counts, reverse("sessions"), rest, TIME)
     chart = bars(f"Sessions that ended, by {one.part}, {one.words}", parts, outcomes.OUTCOMES, height=HEIGHT, labels=7)
-    state = hash_of([edges, [sorted(numbers.items()) for numbers in found], str(given[TIME]), rest])
-    return Hours(one, chart, _brush(given[TIME], edges), rest, state)
+    state = hash_of([edges, [sorted(numbers.items()) for numbers in counts], str(cleaned[TIME]), rest])
+    return Hours(one, chart, _brush(cleaned[TIME], edges), rest, state)
 
 
-def _counted(filters: SessionFilterSet, given: dict[str, Any], edges: tuple[datetime, ...]) -> Any:
-    asked = {name for name, value in given.items() if value not in (None, "")} - SHAPE
-    if asked <= COUNTED:
-        status = given["status"]
+def _counted(filters: SessionFilterSet, cleaned: dict[str, Any], edges: tuple[datetime, ...]) -> Any:
+    names = {name for name, value in cleaned.items() if value not in (None, "")} - SHAPE
+    if names <= COUNTED:
+        status = cleaned["status"]
         return outcomes.in_parts(edges, GROUPS.get(status, (status,)) if status else None)
     rows = Session.objects.all()
-    for name in given.keys() - {TIME}:
-        rows = filters.filters[name].filter(rows, given[name])
+    for name in cleaned.keys() - {TIME}:
+        rows = filters.filters[name].filter(rows, cleaned[name])
     return outcomes.of_rows_in_parts(rows, edges)
 
 
@@ -115,10 +115,10 @@ def _brush(period: Period | None, edges: tuple[datetime, ...]) -> tuple[float, f
 @page("sessions_app.view_session")
 def hours(request: HttpRequest) -> HttpResponse:
     """Answer the histogram's poll: 204 when the browser (`seen`) shows it as it is."""
-    found = hours_of(request, SessionFilterSet(request.GET, queryset=Session.objects.all()))
-    if found is None or found.state == request.GET.get("seen"):
+    histogram = hours_of(request, SessionFilterSet(request.GET, queryset=Session.objects.all()))
+    if histogram is None or histogram.state == request.GET.get("seen"):
         return HttpResponse(status=204)
-    return render(request, "sessions/_hours.html", {"hours": found, "query": query_of(request.GET)})
+    return render(request, "sessions/_hours.html", {"hours": histogram, "query": query_of(request.GET)})
 
 
 HAND_OVER = "Give agents credentials in their environment (CLAUDEOPS_PASS_ENV) or in a file, not in the task."
@@ -148,12 +148,12 @@ COLUMNS = (
 def dollars_of(text: str) -> Decimal:
     """Parse the cost of a place. Raises ValueError."""
     try:
-        found = Decimal(text)
+        amount = Decimal(text)
     except InvalidOperation:
         raise ValueError(text) from None
-    if not found.is_finite() or not 0 <= found < 10**12:
+    if not amount.is_finite() or not 0 <= amount < 10**12:
         raise ValueError(text)
-    return found
+    return amount
 
 
 def outcome_of(session: Session) -> str:
@@ -177,15 +177,15 @@ class Totals:
 
 def totals_of(rows: QuerySet[Session]) -> Totals | None:
     """Sum up a narrowed list in one query; None when it has more than FEW rows."""
-    found = list(rows.order_by().values_list("status", "cost_usd", "duration_ms")[: FEW + 1])
-    if len(found) > FEW:
+    values = list(rows.order_by().values_list("status", "cost_usd", "duration_ms")[: FEW + 1])
+    if len(values) > FEW:
         return None
-    counts = Counter(status for status, _, _ in found)
-    lasted = [duration for status, _, duration in found if duration and status not in OPEN_STATUSES]
+    counts = Counter(status for status, _, _ in values)
+    lasted = [duration for status, _, duration in values if duration and status not in OPEN_STATUSES]
     return Totals(
-        len(found),
+        len(values),
         tuple((status.label, counts[status]) for status in Status if counts[status]),
-        sum((cost for _, cost, _ in found), Decimal(0)),
+        sum((cost for _, cost, _ in values), Decimal(0)),
         round(median(lasted)) if lasted else None,
     )
 
@@ -321,11 +321,11 @@ class SessionList(ListView):
         if not form.is_valid():
             return self.response(form=form, status=422)
         try:
-            made = queue.request_session(trigger=Trigger.MANUAL, by=request.user.get_username(), **form.asked())
+            session = queue.request_session(trigger=Trigger.MANUAL, by=request.user.get_username(), **form.asked())
         except SessionsError as error:
             form.add_error(None, in_words(error))
             return self.response(form=form, status=422)
-        say_asked(request, made)
+        say_asked(request, session)
         if note := masked_note(form.cleaned_data["prompt"]):
             messages.warning(request, f"{note.strip()} {HAND_OVER}")
         return HttpResponseRedirect(reverse("sessions"))

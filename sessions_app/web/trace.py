@@ -32,7 +32,7 @@ def trace(request: HttpRequest) -> HttpResponse:
         status = 422
     elif form.cleaned_data["q"].strip():
         try:
-            found = tracing.trace(
+            trail = tracing.trace(
                 form.cleaned_data["q"],
                 session_id=form.cleaned_data["session"],
                 with_transcripts=request.user.has_perm(SEES_TRANSCRIPTS),
@@ -43,9 +43,9 @@ def trace(request: HttpRequest) -> HttpResponse:
         else:
             may_change = request.user.has_perm(CHANGES)
             context |= {
-                "found": found,
-                "actions": [one for one in found.actions if may_change or not one.post],
-                "seen": latest_change_of(found.memory) if found.memory else 0,
+                "found": trail,
+                "actions": [one for one in trail.actions if may_change or not one.post],
+                "seen": latest_change_of(trail.memory) if trail.memory else 0,
             }
     chosen = form.cleaned_data.get("session") if form.is_bound and status == 200 else None
     context |= {"sessions": _sessions(chosen), "chosen": chosen}

@@ -63,7 +63,7 @@ def test_each_word_has_to_stand_somewhere_and_is_marked_where_it_does(admin_clie
 def test_the_views_of_a_list_are_found_by_their_names_and_only_by_who_sees_the_list(admin_user, django_user_model):
     found = dict(jump.find(admin_user, "fades"))["Go to"]
     assert [(hit.text, hit.url) for hit in found] == [("Memories: Fades next", "/memories?fades=%3C14d&sort=fades")]
-    assert [hit.text for hit in dict(jump.find(admin_user, "memories"))["Go to"]] == ["Memories"]
+    assert [hit.text for hit in dict(jump.find(admin_user, "memories"))["Go to"]] == ["Memories", "Timed memories"]
     assert "Go to" not in dict(jump.find(django_user_model.objects.create_user("guest"), "fades"))
 
 

@@ -114,7 +114,7 @@ def bars(
     scale = (height - ROOM) / (top or 1)
     sums = [(kind, sum(part.numbers.get(kind.name, 0) for part in parts)) for kind in kinds]
     totals = tuple((kind, written(number)) for kind, number in sums if number)
-    said = ", ".join(f"{number} {kind.word}" for kind, number in reversed(totals)) or "none"
+    summary = ", ".join(f"{number} {kind.word}" for kind, number in reversed(totals)) or "none"
     return Bars(
         bars=tuple(_bar(n, part, kinds, height, written) for n, part in enumerate(parts)),
         blocks=tuple((kind, path) for kind, path in _paths(parts, kinds, height, scale).items() if path),
@@ -127,20 +127,20 @@ def bars(
         limit=f"M0 {height - limit * scale:g}h{width:g}" if limit else "",
         base=f"M0 {height:g}h{width:g}",
         grid=f"M0 {ROOM:g}h{width:g}M0 {(height + ROOM) / 2:g}h{width:g}",
-        said=f"{name}: {said}.",
+        said=f"{name}: {summary}.",
         total=sum(number for _, number in sums),
     )
 
 
-def _bar(n: int, part: Part, kinds: Sequence[Kind], height: float, written: Callable[[float], str]) -> Bar:
+def _bar(n: int, part: Part, kinds: Sequence[Kind], height: float, to_text: Callable[[float], str]) -> Bar:
     numbers = [(kind, part.numbers.get(kind.name, 0)) for kind in kinds]
-    said = ", ".join(f"{written(number)} {kind.word}" for kind, number in numbers if number)
+    summary = ", ".join(f"{to_text(number)} {kind.word}" for kind, number in numbers if number)
     return Bar(
         room=f"M{n * STEP:g} 0h{STEP:g}v{height:g}h{-STEP:g}z",
         part=part,
         total=sum(number for _, number in numbers),
-        said=f"{part.words}: {said or 'none'}",
-        values=tuple(written(number) for _, number in numbers),
+        said=f"{part.words}: {summary or 'none'}",
+        values=tuple(to_text(number) for _, number in numbers),
     )
 
 

@@ -138,11 +138,11 @@ def _weekdays() -> list[Label]:
 def _months(cells: Sequence[Cell]) -> list[Label]:
     """Name each month above the first column that begins in it, where there is room."""
     labels: list[Label] = []
-    known = 0
+    month = 0
     for cell in cells:
-        if cell.part.date.month == known or (cell.y != TOP and labels):
+        if cell.part.date.month == month or (cell.y != TOP and labels):
             continue
-        known = cell.part.date.month
+        month = cell.part.date.month
         if labels and cell.x - labels[-1].x < ROOM_OF_MONTH * STEP_X:
             labels.pop()
         labels.append(Label(cell.x, TOP - 4, f"{cell.part.date:%b}"))

@@ -72,9 +72,9 @@ def _lane(owner: Owner, weeks: int, fullest: int, noun: tuple[str, str]) -> Lane
     by_week = tuple(sum(n for day, n in days.items() if day // WEEK == week) for week in range(weeks))
     total = sum(by_week)
     first = f", the first {_in_days(next(iter(days)))}" if days else ""
-    said = f"{owner.name}: {_counted(total, noun)} within {weeks} weeks{first}"
+    summary = f"{owner.name}: {_counted(total, noun)} within {weeks} weeks{first}"
     marks = tuple(_mark(day, number, weeks * WEEK, fullest) for day, number in days.items())
-    return Lane(owner, marks, total, by_week, said)
+    return Lane(owner, marks, total, by_week, summary)
 
 
 def _mark(day: int, number: int, days: int, fullest: int) -> Mark:

@@ -136,12 +136,12 @@ def ticks(length: float) -> tuple[Tick, ...]:
     if not 0.001 <= length < 1e12:
         return ()
     step = next(step for step in _steps() if length / step < MOST_TICKS)
-    found = []
+    marks = []
     for number in range(int(length / step) + 1):
         at = number * step
         label = _label(at, step)
-        found.append(Tick(_percent(at, length), label.split()[0] if at > 0.9 * length else label))
-    return tuple(found)
+        marks.append(Tick(_percent(at, length), label.split()[0] if at > 0.9 * length else label))
+    return tuple(marks)
 
 
 def _steps() -> Iterator[float]:
@@ -175,11 +175,11 @@ def _percent(part: float, whole: float) -> str:
 
 
 def _with_fewer_calls(turn: Turn) -> Turn:
-    left = turn.calls[MOST_CALLS:]
-    if not left:
+    rest = turn.calls[MOST_CALLS:]
+    if not rest:
         return turn
-    failed = sum(call.outcome == "failed" for call in left)
-    more = turn.more_calls + len(left)
+    failed = sum(call.outcome == "failed" for call in rest)
+    more = turn.more_calls + len(rest)
     return replace(turn, calls=turn.calls[:MOST_CALLS], more_calls=more, errors=turn.errors + failed)
 
 

@@ -36,8 +36,8 @@ def _back(name: str, query: str) -> HttpResponse:
 @require_POST
 def columns(request: HttpRequest, name: str) -> HttpResponse:
     """Store the `column`s and the `size` that the person chose; `usual` forgets them."""
-    given = set(request.POST.getlist("column"))
-    names = [one.name for one in _list(request, name).columns if one.fixed or one.name in given]
+    selection = set(request.POST.getlist("column"))
+    names = [one.name for one in _list(request, name).columns if one.fixed or one.name in selection]
     if "usual" in request.POST:
         choose_list(request.user, name, [], SIZE)
     else:
@@ -65,17 +65,17 @@ def change(request: HttpRequest, name: str, pk: int) -> HttpResponse:
     _list(request, name)
     try:
         if "remove" in request.POST:
-            view, said = chosen.remove_view(request.user, pk), "The view “{}” is removed."
+            view, message = chosen.remove_view(request.user, pk), "The view “{}” is removed."
         else:
             view = chosen.rename_view(request.user, pk, request.POST.get("name", ""))
-            said = "The view is called “{}” now."
+            message = "The view is called “{}” now."
     except ValidationError as error:
         messages.error(request, f"The view keeps its name. {' '.join(error.messages)}")
     else:
         if view is None:
             messages.warning(request, "This view is not there any more.")
         else:
-            messages.success(request, said.format(view.name))
+            messages.success(request, message.format(view.name))
     return _back(name, request.POST.get("query", ""))
 
 

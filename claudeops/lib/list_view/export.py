@@ -37,12 +37,12 @@ def plain(value: Any) -> str | int | float | bool | None:
 
 def cell(value: Any) -> str:
     """Return a value as a cell of CSV; a text that a spreadsheet would run is defused."""
-    found = plain(value)
-    if isinstance(found, bool):
-        return "true" if found else "false"
-    if isinstance(found, str) and found.startswith(FORMULA):
-        return f"'{found}"
-    return "" if found is None else str(found)
+    content = plain(value)
+    if isinstance(content, bool):
+        return "true" if content else "false"
+    if isinstance(content, str) and content.startswith(FORMULA):
+        return f"'{content}"
+    return "" if content is None else str(content)
 
 
 class _Line:
@@ -63,8 +63,8 @@ def json_lines(columns: Sequence[Column], rows: Iterable[Any]) -> Iterator[str]:
     """Yield an array of objects, one a line."""
     before = "[\n"
     for row in rows:
-        found = {"id": row.pk, **{column.name: plain(column.value(row)) for column in columns}}
-        yield before + json.dumps(found, ensure_ascii=False)
+        record = {"id": row.pk, **{column.name: plain(column.value(row)) for column in columns}}
+        yield before + json.dumps(record, ensure_ascii=False)
         before = ",\n"
     yield "[]\n" if before == "[\n" else "\n]\n"
 

@@ -35,16 +35,16 @@ class Comparison:
 
 def parse_comparison(text: str, *, spans: bool = False) -> Comparison:
     """Parse a comparison. `spans`: numbers are time spans with a unit (h, d, w; none is d). Raises ValueError."""
-    found = _COMPARISON.fullmatch(text.replace(" ", ""))
-    if found is None or (found["two"] and found["sign"]):
+    match = _COMPARISON.fullmatch(text.replace(" ", ""))
+    if match is None or (match["two"] and match["sign"]):
         raise ValueError(text)
-    one = _number(found["one"], found["unit"], spans)
-    if found["two"]:
-        bounds = (("gte", one), ("lte", _number(found["two"], found["other"], spans)))
-    elif found["sign"] in (None, "="):
+    one = _number(match["one"], match["unit"], spans)
+    if match["two"]:
+        bounds = (("gte", one), ("lte", _number(match["two"], match["other"], spans)))
+    elif match["sign"] in (None, "="):
         bounds = (("gte", one), ("lte", one))
     else:
-        lookup = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}[found["sign"]]
+        lookup = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}[match["sign"]]
         return Comparison(((lookup, one),))
     return Comparison(bounds)
 

@@ -40,8 +40,8 @@ class Sort:
         return self.key.removeprefix("-")
 
     def value(self, row: Any) -> str:
-        found = getattr(row, self.column)
-        return found.isoformat() if isinstance(found, datetime) else str(found if found is not None else "")
+        raw = getattr(row, self.column)
+        return raw.isoformat() if isinstance(raw, datetime) else str(raw if raw is not None else "")
 
 
 def both(
@@ -112,19 +112,19 @@ def read_place(sort: Sort, text: str) -> Place:
 def ordered(rows: QuerySet[Row], sort: Sort, *, backwards: bool = False) -> QuerySet[Row]:
     down = sort.descending != backwards
     key = sort.expression.desc() if down else sort.expression.asc()  # type: ignore[attr-defined]
-    found: Any = rows
+    queryset: Any = rows
     if sort.computed:
-        found = rows.annotate(**{sort.column: sort.expression})
-    result: QuerySet[Row] = found.order_by(key, "-pk" if down else "pk")
+        queryset = rows.annotate(**{sort.column: sort.expression})
+    result: QuerySet[Row] = queryset.order_by(key, "-pk" if down else "pk")
     return result
 
 
 def beyond(rows: QuerySet[Row], sort: Sort, place: Place, *, backwards: bool = False) -> QuerySet[Row]:
     """Filter to the rows after `place` in the order, or before it."""
     than = "lt" if sort.descending != backwards else "gt"
-    found: Any = rows.alias(sorted=sort.expression)
-    found = found.filter(**{f"sorted__{than}e": place.value})  # the start of the index range
-    result: QuerySet[Row] = found.filter(Q(**{f"sorted__{than}": place.value}) | Q(**{f"pk__{than}": place.pk}))
+    queryset: Any = rows.alias(sorted=sort.expression)
+    queryset = queryset.filter(**{f"sorted__{than}e": place.value})  # the start of the index range
+    result: QuerySet[Row] = queryset.filter(Q(**{f"sorted__{than}": place.value}) | Q(**{f"pk__{than}": place.pk}))
     return result
 
 
@@ -142,16 +142,16 @@ def page_of(
 ) -> Page[Row]:
     """Return `size` of `rows`: those after a place, those just before one, or the first ones."""
     if before is not None:
-        found = list(part_of(rows, sort, size, before=before))
-        if len(found) <= size:  # this is the first page
+        batch = list(part_of(rows, sort, size, before=before))
+        if len(batch) <= size:  # this is the first page
             return page_of(rows, sort, size)
-        shown = found[:size][::-1]
+        shown = batch[:size][::-1]
         return Page(shown, place_of(sort, shown[-1]), place_of(sort, shown[0]))
-    found = list(part_of(rows, sort, size, after=after))
-    if after is not None and not found:  # the rows were deleted or changed
+    batch = list(part_of(rows, sort, size, after=after))
+    if after is not None and not batch:  # the rows were deleted or changed
         return page_of(rows, sort, size)
-    shown = found[:size]
-    further = place_of(sort, shown[-1]) if len(found) > size else ""
+    shown = batch[:size]
+    further = place_of(sort, shown[-1]) if len(batch) > size else ""
     return Page(shown, further, place_of(sort, shown[0]) if after is not None and shown else "")
 
 

@@ -63,29 +63,29 @@ def quoted(value: str, *, word: bool = False) -> str:
 
 def unknown_tokens(query: Query, names: Collection[str]) -> list[str]:
     """Return a message for each token whose name is not among `names`, with the nearest name and a way out."""
-    said = []
+    messages = []
     for token in query.tokens:
         if token.name not in names:
             near = get_close_matches(token.name, names, n=1)
             meant = f" Did you mean {near[0]}:?" if near else ""
             whole = quoted(f"{token.name}:{token.value}", word=True)
-            said.append(f"There is no filter {token.name}:.{meant} To search for this text, quote it: {whole}")
-    return said
+            messages.append(f"There is no filter {token.name}:.{meant} To search for this text, quote it: {whole}")
+    return messages
 
 
 def parameters(query: Query, text: str) -> Mapping[str, str]:
     """Return the query's filters as parameters: the last value of each name, and the words under the name `text`."""
-    found = {token.name: token.value for token in query.tokens if token.value}
-    return {**found, text: " ".join(query.words)} if query.words else found
+    filters = {token.name: token.value for token in query.tokens if token.value}
+    return {**filters, text: " ".join(query.words)} if query.words else filters
 
 
 def _value(text: str, at: int) -> tuple[str, int]:
-    if found := _QUOTED.match(text, at):
-        return _ESCAPED.sub(r"\1", found[1]), found.end()
+    if match := _QUOTED.match(text, at):
+        return _ESCAPED.sub(r"\1", match[1]), match.end()
     bare = _BARE.match(text, at)
     return (bare[0], bare.end()) if bare else ("", at)
 
 
 def _end_of_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    match = _SPACE.match(text, at)
+    return match.end() if match else at

@@ -30,8 +30,8 @@ class IdRangesField(forms.Field):
     def pack(ids: Iterable[int]) -> str:
         parts = []
         for _, run in groupby(enumerate(sorted(set(ids))), lambda numbered: numbered[1] - numbered[0]):
-            found = [pk for _, pk in run]
-            parts.append(f"{found[0]}-{found[-1]}" if len(found) > 1 else f"{found[0]}")
+            pks = [pk for _, pk in run]
+            parts.append(f"{pks[0]}-{pks[-1]}" if len(pks) > 1 else f"{pks[0]}")
         return ",".join(parts)
 
     def to_python(self, value: Any) -> list[int]:
@@ -39,8 +39,8 @@ class IdRangesField(forms.Field):
         ids: list[int] = []
         text = ",".join(map(str, value)) if isinstance(value, list) else str(value or "")
         for part in filter(None, text.split(",")):
-            found = self.RANGE.fullmatch(part)
-            low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, -1)
+            match = self.RANGE.fullmatch(part)
+            low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
             if not 0 <= high - low < self.MOST - len(ids):
                 raise ValidationError(f"{part[:40]!r} is no range of at most {self.MOST:,} ids.")
             ids.extend(range(low, high + 1))
@@ -58,8 +58,8 @@ class Selection(forms.Form):
 
     def clean(self) -> None:
         for name in ("id", ACTION_CHECKBOX_NAME):  # an action on some of them would look like one on all
-            given = self._given(name)
-            if 0 < len(self._ticked(given)) < len(given):
+            values = self._given(name)
+            if 0 < len(self._ticked(values)) < len(values):
                 raise ValidationError("A ticked row could not be read.")
 
     def chosen(self, name: str = "id") -> list[int]:

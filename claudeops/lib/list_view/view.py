@@ -224,9 +224,9 @@ class ListView(PermissionRequiredMixin, View):
 
     @cached_property
     def size(self) -> int:
-        given = self.request.GET
-        asked = size_of(given.get("size", "")) or size_of(given.get("rows", ""))
-        return asked or (self._choice.size if self._choice else SIZE)
+        params = self.request.GET
+        page_size = size_of(params.get("size", "")) or size_of(params.get("rows", ""))
+        return page_size or (self._choice.size if self._choice else SIZE)
 
     @cached_property
     def _choice(self) -> Any:
@@ -290,37 +290,41 @@ class ListView(PermissionRequiredMixin, View):
         """Return the redirect from the bar's text to the address that has it as filters; None without such a text."""
         if "q" not in self.request.GET or self.query_errors:
             return None
-        given = self.request.GET.copy()
-        given.pop(self.text, None)
-        for name, value in parameters(parse(given.get("q", "")), self.text).items():
-            given[name] = value
-        query = query_of(given)
+        params = self.request.GET.copy()
+        params.pop(self.text, None)
+        for name, value in parameters(parse(params.get("q", "")), self.text).items():
+            params[name] = value
+        query = query_of(params)
         return HttpResponseRedirect(self.request.path + (f"?{query}" if query else ""))
 
     def response(self, *, status: int = 200, **more: Any) -> HttpResponse:
         return render(self.request, self.template, {**self.context(), **more}, status=status)
 
     def poll(self) -> HttpResponse:
-        seen = read_token(self.request.GET.get("seen", ""))
-        if seen.state and seen.state == self.state:
+        token = read_token(self.request.GET.get("seen", ""))
+        if token.state and token.state == self.state:
             return HttpResponse(status=204)
         if not self.filters.is_valid():
             return HttpResponse("The filter cannot be read.", status=400, content_type="text/plain")
-        known = [int(key) for key in seen.rows if key.isdecimal() and len(key) < 19]
-        if not known or not self.page.rows:  # an empty list has no row to insert beside
+        client_ids = [int(key) for key in token.rows if key.isdecimal() and len(key) < 19]
+        if not client_ids or not self.page.rows:  # an empty list has no row to insert beside
             context = {**self.rows_context(), "layout": "list/_bare.html"}
             response = render(self.request, self.template, context)
             response["HX-Retarget"], response["HX-Reswap"] = f"#{self.name}", "outerHTML"
             return response
         here = {row.pk for row in self.rows}
-        holds = "hold" in self.request.GET and not here <= set(known)
-        kept: Sequence[Any] = ()
-        if (holds or self.keeps_rows) and (off := [pk for pk in known if pk not in here][: MOST_KNOWN - len(here)]):
-            kept = self.drawn(list(ordered(self.listed(self.page_source.filter(pk__in=off)), self.sort)))
-        news = changes_of(seen.rows, self.rows, _key, self.mark, kept=kept, touched=self.touched(seen, known))
-        context = {**self.rows_context([*self.rows, *kept]), "news": news}
+        holds = "hold" in self.request.GET and not here <= set(client_ids)
+        extra_rows: Sequence[Any] = ()
+        if (holds or self.keeps_rows) and (
+            off := [pk for pk in client_ids if pk not in here][: MOST_KNOWN - len(here)]
+        ):
+            extra_rows = self.drawn(list(ordered(self.listed(self.page_source.filter(pk__in=off)), self.sort)))
+        news = changes_of(
+            token.rows, self.rows, _key, self.mark, kept=extra_rows, touched=self.touched(token, client_ids)
+        )
+        context = {**self.rows_context([*self.rows, *extra_rows]), "news": news}
         if holds:
-            context |= self._held(seen, news, context["on_page"])
+            context |= self._held(token, news, context["on_page"])
         return render(self.request, "list/_rows.html", context)
 
     def _held(self, seen: ChangeToken, news: Changes[Any], on_page: int) -> dict[str, Any]:
@@ -330,18 +334,18 @@ class ListView(PermissionRequiredMixin, View):
         """
         rows = {key: mark for key, mark in seen.rows.items() if key not in news.gone}
         rows |= {_key(row): self.mark(row) for row in news.changed}
-        asked = {name: value for name, value in self.request.GET.items() if name not in ("hold", "seen")}
+        params = {name: value for name, value in self.request.GET.items() if name not in ("hold", "seen")}
         return {
             "news": Changes(news.changed, [], news.gone),
             "polling": self._polling(ChangeToken(self.state, rows=rows)),
             "held": len(news.new),
-            "held_query": urlencode({**asked, "seen": str(ChangeToken(rows=rows))}),
+            "held_query": urlencode({**params, "seen": str(ChangeToken(rows=rows))}),
             "on_page": on_page - len(news.new),
         }
 
     def _polling(self, seen: ChangeToken) -> str:
-        given = self.request.GET
-        place = {name: given[name] for name in ("before", "after") if self.page.back and given.get(name)}
+        params = self.request.GET
+        place = {name: params[name] for name in ("before", "after") if self.page.back and params.get(name)}
         # With the number of rows, a poll need not look up what the person has chosen.
         return urlencode({**place, "rows": self.size, "seen": str(seen)})
 
@@ -453,8 +457,8 @@ class ListView(PermissionRequiredMixin, View):
         counted = []
         for view in views:
             if view.counted:
-                given = dict(_filters(view.query))
-                counted.append(self.filterset(given, queryset=self.all_rows()).qs if given else self.all_rows())
+                filters = dict(_filters(view.query))
+                counted.append(self.filterset(filters, queryset=self.all_rows()).qs if filters else self.all_rows())
         counts = iter(counts_of(counted))
         return [
             {

@@ -18,10 +18,10 @@ def preference_of(user: Any) -> Preference:
     if not user.is_authenticated:
         return Preference()
     try:
-        found: Preference = user.preference
+        preference: Preference = user.preference
     except Preference.DoesNotExist:
         return Preference(user=user)
-    return found
+    return preference
 
 
 def choose(user: Any, **chosen: str) -> Preference:

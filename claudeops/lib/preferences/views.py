@@ -33,10 +33,10 @@ class PreferenceForm(forms.ModelForm):
 @require_http_methods(["GET", "HEAD", "POST"])
 def preferences(request: HttpRequest) -> HttpResponse:
     """Show and store the signed-in person's own preferences; another account's cannot be named."""
-    kept = preference_of(request.user)
+    preference = preference_of(request.user)
     if request.method != "POST":
-        return render(request, "preferences.html", {"form": PreferenceForm(instance=kept)})
-    form = PreferenceForm(request.POST, instance=Preference(user=kept.user))
+        return render(request, "preferences.html", {"form": PreferenceForm(instance=preference)})
+    form = PreferenceForm(request.POST, instance=Preference(user=preference.user))
     if not form.is_valid():
         return render(request, "preferences.html", {"form": form}, status=422)
     choose(request.user, **form.cleaned_data)

@@ -42,13 +42,13 @@ def private_key(text: str, low: str, place: int, end: int) -> Iterator[tuple[int
 def _first_of_last_lines(text: str, end: int) -> int:
     """Where the lines of base64 that end here begin; the last of them may be short."""
     window = text[max(0, end - LONGEST_HALF) : end].replace("\\n", "\n\n").replace("\\r", "\n\n")
-    first, seen = end, len(window)
+    first, position = end, len(window)
     for number, line in enumerate(reversed(window.split())):
         if not (LAST_LINE if number else SHORT_LINE).fullmatch(line):
             break
-        seen = window.rindex(line, 0, seen)
+        position = window.rindex(line, 0, position)
         if number or len(line) >= 40:
-            first = end - len(window) + seen
+            first = end - len(window) + position
     return first
 
 

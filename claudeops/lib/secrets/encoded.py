@@ -91,8 +91,8 @@ def _covered_plain(text: str, counts: Counter[str]) -> str:
 def _covered_json(text: str, counts: Counter[str]) -> str:
     """Only within strings and numbers, never half an escape."""
     strings = [match.span() for match in LITERAL.finditer(text)]
-    found = [*_in_strings(text), *_clipped(text, find(text), strings)]
-    return _replaced(text, found, counts)
+    hits = [*_in_strings(text), *_clipped(text, find(text), strings)]
+    return _replaced(text, hits, counts)
 
 
 def _in_strings(text: str, cut_off: bool = False) -> Iterator[Found]:
@@ -114,22 +114,22 @@ def _read(literal: str) -> tuple[str, list[int] | range]:
         return literal, range(len(literal) + 1)
     parts: list[str] = []
     places: list[int] = []
-    done = 0
+    position = 0
     for escape in ESCAPE.finditer(literal):
-        parts.append(literal[done : escape.start()])
-        places.extend(range(done, escape.start() + 1))
+        parts.append(literal[position : escape.start()])
+        places.extend(range(position, escape.start() + 1))
         code, letter = escape[1], escape[2]
         parts.append(chr(int(code, 16)) if code else ESCAPED.get(letter, letter))
-        done = escape.end()
-    parts.append(literal[done:])
-    places.extend(range(done, len(literal) + 1))
+        position = escape.end()
+    parts.append(literal[position:])
+    places.extend(range(position, len(literal) + 1))
     return "".join(parts), places
 
 
-def _clipped(text: str, found: Iterable[Found], strings: list[tuple[int, int]]) -> Iterator[Found]:
+def _clipped(text: str, hits: Iterable[Found], strings: list[tuple[int, int]]) -> Iterator[Found]:
     """The parts of what is found that lie within strings, on whole escapes, and numbers."""
     starts = [start for start, _ in strings]
-    for one in found:
+    for one in hits:
         at = max(0, bisect_right(starts, one.start) - 1)
         inside = False
         for start, end in strings[at:]:
@@ -154,16 +154,16 @@ def _whole_escapes(text: str, start: int, end: int, first: int, last: int) -> tu
     return first, last
 
 
-def _replaced(text: str, found: Iterable[Found], counts: Counter[str]) -> str:
-    parts, done = [], 0
-    for one in sorted(found, key=lambda one: (one.start, -one.end)):
-        start = max(done, one.start)
+def _replaced(text: str, hits: Iterable[Found], counts: Counter[str]) -> str:
+    parts, position = [], 0
+    for one in sorted(hits, key=lambda one: (one.start, -one.end)):
+        start = max(position, one.start)
         if start >= one.end:
             continue
-        parts += [text[done:start], _cover(text[start : one.end], one.kind)]
+        parts += [text[position:start], _cover(text[start : one.end], one.kind)]
         counts[one.kind] += 1
-        done = one.end
-    return "".join([*parts, text[done:]])
+        position = one.end
+    return "".join([*parts, text[position:]])
 
 
 def _cover(value: str, kind: str) -> str:
@@ -176,8 +176,8 @@ def _cover(value: str, kind: str) -> str:
 
 def _cover_line(value: str, kind: str) -> str:
     size = len(value.encode("utf-8", "surrogateescape"))
-    said = label(kind)
-    return said.ljust(size, "*") if len(said) <= size else "*" * size
+    mark = label(kind)
+    return mark.ljust(size, "*") if len(mark) <= size else "*" * size
 
 
 def _json_stars(text: str) -> str:

@@ -41,12 +41,12 @@ def split_spans(text: str) -> Iterator[Span]:
     cuts = [match for match in SPLIT.finditer(text) if _goes_on(text, match)]
     joined: list[str] = []
     places: list[int] = []
-    done = 0
+    position = 0
     for cut in cuts:
-        joined.append(text[done : cut.start()])
+        joined.append(text[position : cut.start()])
         places.append((places[-1] if places else 0) + len(joined[-1]))
-        done = cut.end()
-    whole = "".join([*joined, text[done:]])
+        position = cut.end()
+    whole = "".join([*joined, text[position:]])
     for place in places:
         offset = max(0, place - WINDOW)
         for start, end, kind, rank in spans(window) if not is_clean(window := whole[offset : place + WINDOW]) else ():
@@ -62,8 +62,8 @@ def split_spans(text: str) -> Iterator[Span]:
 
 
 def _goes_on(text: str, cut: re.Match[str]) -> bool:
-    found = RUN.match(text, cut.end())
-    run = found[0].rstrip(".") if found else ""
+    match = RUN.match(text, cut.end())
+    run = match[0].rstrip(".") if match else ""
     rest = re.split("[+/=.~]", run, maxsplit=1)[0]
     lower, upper, digits = (any(map(is_of, rest)) for is_of in (str.islower, str.isupper, str.isdigit))
     varied = changes(rest)
@@ -126,12 +126,12 @@ def mask_counted(text: str) -> tuple[str, dict[str, int]]:
     for _ in range(PASSES):
         if "]*" in text:
             text = COVERED.sub(r"\1", text)
-        found = find(text)
-        if not found:
+        hits = find(text)
+        if not hits:
             return text, counts
-        for one in found:
+        for one in hits:
             counts[one.kind] = counts.get(one.kind, 0) + 1
-        text = _masked(text, found)
+        text = _masked(text, hits)
     if find(text):
         counts[UNREADABLE] = counts.get(UNREADABLE, 0) + 1
         text = label(UNREADABLE)
@@ -150,16 +150,16 @@ def _masked_name(name: str) -> str:
 
 
 def _find(text: str) -> list[Found]:
-    seen = MASKED.sub(lambda match: HIDDEN * len(match[0]), text)
+    visible = MASKED.sub(lambda match: HIDDEN * len(match[0]), text)
     if is_clean(text):
-        return _joined(split_spans(seen))
-    found = [_moved(span, offset) for offset, part in parts(seen) for span in spans(part)]
-    if is_disguised(seen):
-        place = places(seen)
-        for offset, part in parts(skeleton(seen)):
+        return _joined(split_spans(visible))
+    hits = [_moved(span, offset) for offset, part in parts(visible) for span in spans(part)]
+    if is_disguised(visible):
+        place = places(visible)
+        for offset, part in parts(skeleton(visible)):
             for start, end, kind, rank in spans(part):
-                found.append((place(offset + start), place(offset + end - 1) + 1, kind, rank))
-    return _joined([*found, *split_spans(seen)])
+                hits.append((place(offset + start), place(offset + end - 1) + 1, kind, rank))
+    return _joined([*hits, *split_spans(visible)])
 
 
 def _is_clean(text: str) -> bool:
@@ -174,10 +174,10 @@ def _moved(span: Span, offset: int) -> Span:
     return span[0] + offset, span[1] + offset, span[2], span[3]
 
 
-def _joined(found: Iterable[Span]) -> list[Found]:
+def _joined(hits: Iterable[Span]) -> list[Found]:
     """Join what overlaps; the kind is that of the surest rule."""
     joined: list[Span] = []
-    for start, end, kind, rank in sorted(found):
+    for start, end, kind, rank in sorted(hits):
         if joined and start < joined[-1][1]:
             first, last, earlier, sure = joined[-1]
             if rank < sure:
@@ -188,12 +188,12 @@ def _joined(found: Iterable[Span]) -> list[Found]:
     return [Found(start, end, kind) for start, end, kind, _ in joined]
 
 
-def _masked(text: str, found: Iterable[Found]) -> str:
-    parts, done = [], 0
-    for one in found:
-        parts += [text[done : one.start], label(one.kind)]
-        done = one.end
-    return "".join([*parts, text[done:]])
+def _masked(text: str, hits: Iterable[Found]) -> str:
+    parts, position = [], 0
+    for one in hits:
+        parts += [text[position : one.start], label(one.kind)]
+        position = one.end
+    return "".join([*parts, text[position:]])
 
 
 def _masked_value(value: Any, name: str) -> Any:
@@ -206,11 +206,11 @@ def _masked_value(value: Any, name: str) -> Any:
     if isinstance(value, dict):
         masked_dict: dict[Any, Any] = {}
         for key, one in value.items():
-            said = _masked_name(key) if isinstance(key, str) else key
-            name = MASKED.sub("", said) if isinstance(key, str) else ""  # the name within a mask names no value
-            while said in masked_dict:  # two keys that are masked alike
-                said += "*"
-            masked_dict[said] = _masked_value(one, name)
+            new_key = _masked_name(key) if isinstance(key, str) else key
+            name = MASKED.sub("", new_key) if isinstance(key, str) else ""  # the name within a mask names no value
+            while new_key in masked_dict:  # two keys that are masked alike
+                new_key += "*"
+            masked_dict[new_key] = _masked_value(one, name)
         return masked_dict
     if isinstance(value, list | tuple):
         return type(value)([_masked_value(one, name) for one in value])

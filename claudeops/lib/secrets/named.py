@@ -119,12 +119,12 @@ def named(strong: bool, short: bool, kind: str, text: str, low: str, place: int,
     if option:
         yield (*option, kind, NAMED)
     elif assigned := ASSIGNED.match(text, after):
-        if found := _assigned(strong, short, text, place, assigned):
-            yield (*found, kind, NAMED)
+        if span := _assigned(strong, short, text, place, assigned):
+            yield (*span, kind, NAMED)
         elif assigned["sep"] in PROSE_SEPARATORS and not QUOTE.match(text, assigned.end()):
             yield from _in_prose(strong, kind, text, place, after)
-    elif found := _enclosed(strong, text, after):
-        yield (*found, kind, NAMED)
+    elif span := _enclosed(strong, text, after):
+        yield (*span, kind, NAMED)
     else:
         yield from _in_prose(strong, kind, text, place, after)
 

@@ -185,14 +185,14 @@ def _has_hit(text: str) -> bool:
 
 def _hits(text: str) -> Iterator[tuple[int, int]]:
     data = text.encode("utf-8", "replace")  # once, instead of for each pattern
-    found = _bytes_hits(data)
+    hits = _bytes_hits(data)
     if text.isascii():
-        yield from found
+        yield from hits
         return
-    done = place = 0
-    for start, end in sorted(found):
-        place += len(data[done:start].decode())
-        done = start
+    position = place = 0
+    for start, end in sorted(hits):
+        place += len(data[position:start].decode())
+        position = start
         yield place, place + len(data[start:end].decode())
 
 

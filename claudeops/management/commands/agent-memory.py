@@ -63,15 +63,15 @@ class Command(VerbCommand):
     @verb
     def status(self, *, project: Project | None = project("one project (default: all)")) -> Result:
         """Each agent: on or off, size, when it was written and told, and what was taken."""
-        found = statuses(project, timezone.now())
-        at = last_injected([status.file for status in found if status.file.pk])
-        for status in found:
+        rows = statuses(project, timezone.now())
+        at = last_injected([status.file for status in rows if status.file.pk])
+        for status in rows:
             status.told_at = at.get(status.file.pk) if status.file.pk else None
-        if not found:
+        if not rows:
             add = "manage.py agent-memory add AGENT TYPE CONTENT --project SLUG"
             return Result([], "No agent has a memory file yet.", {add: "begin one"})
-        lines = [_table(found), *(line for status in found for line in _remarks(status))]
-        return Result([status.as_data() for status in found], "\n".join(lines))
+        lines = [_table(rows), *(line for status in rows for line in _remarks(status))]
+        return Result([status.as_data() for status in rows], "\n".join(lines))
 
     @verb
     def view(
@@ -107,15 +107,15 @@ class Command(VerbCommand):
         provenance = Provenance(HUMAN, by, project_id=project.pk, agent=name, channel=HUMAN)
         stored = store.remember(Statement(type, content, taxonomy=AGENT.slug), provenance).memory_id
         assert stored is not None  # noqa: S101  (a person's memory is stored or refused)
-        done = sync_file(project, name, by=by, create=True)
-        said = f"Memory {stored} is stored for {name}."
-        if why := done.problem if done.state in BROKEN else _why_not_in_file(project, name, stored):
-            said += f" Its file does not have it: {why.rstrip('.')}."
+        outcome = sync_file(project, name, by=by, create=True)
+        message = f"Memory {stored} is stored for {name}."
+        if why := outcome.problem if outcome.state in BROKEN else _why_not_in_file(project, name, stored):
+            message += f" Its file does not have it: {why.rstrip('.')}."
             is_told = any(entry["id"] == stored for entry in told_to(name, project.pk).included)
-            said += " The agent is told it all the same." if is_told else ""
+            message += " The agent is told it all the same." if is_told else ""
         else:
-            said += f" It is in {done.path}."
-        return Result({"memory_id": stored, "agent": name, **_synced(done)}, said, _look(name, project))
+            message += f" It is in {outcome.path}."
+        return Result({"memory_id": stored, "agent": name, **_synced(outcome)}, message, _look(name, project))
 
     @verb
     def sync(
@@ -127,21 +127,21 @@ class Command(VerbCommand):
     ) -> Result:
         """Read what people changed in the files, and write what is new into them."""
         agents = [_name(agent)] if agent else sorted({*agents_of(project), *storage.agents_on_disk(project)})
-        done = [sync_file(project, name, by=by or "system", create=True) for name in agents]
-        lines = [line for synced in done for line in _sync_lines(synced)]
-        broken = any(synced.state in BROKEN for synced in done)
+        outcomes = [sync_file(project, name, by=by or "system", create=True) for name in agents]
+        lines = [line for synced in outcomes for line in _sync_lines(synced)]
+        broken = any(synced.state in BROKEN for synced in outcomes)
         text = "\n".join(lines) or f"No agent of {project.slug} has memories or a file."
-        return Result([_synced(synced) for synced in done], text, exit_code=int(broken))
+        return Result([_synced(synced) for synced in outcomes], text, exit_code=int(broken))
 
     @verb
     def clean(self, agent: str = ONE_AGENT, *, project: Project = PROJECT, by: str = by(), yes: bool = YES) -> Result:
         """Unused files, empty sections and repeated lines; --yes removes them."""
-        found = tidy.clean(project, by=by, agent=_file(project, agent).agent if agent else "", yes=yes)
+        leftovers = tidy.clean(project, by=by, agent=_file(project, agent).agent if agent else "", yes=yes)
         words = {"unused": "unused file", "section": "empty section", "repeated": "repeated line"}
-        lines = [f"{each.agent}: {words[each.kind]}: {each.what}" for each in found]
-        if found and not yes:
+        lines = [f"{each.agent}: {words[each.kind]}: {each.what}" for each in leftovers]
+        if leftovers and not yes:
             lines.append("Nothing was changed; --yes removes them.")
-        data = {"done": yes, "found": found}
+        data = {"done": yes, "found": leftovers}
         return Result(data, "\n".join(lines) or "There is nothing to clean.")
 
     @verb
@@ -151,15 +151,15 @@ class Command(VerbCommand):
         """Entries that say nearly the same, and what is beyond the limits; --yes joins and takes out."""
         of_project = AgentFile.objects.filter(project=project).select_related("project")
         files = [_file(project, agent)] if agent else list(of_project)
-        found = [(file, made) for file in files if (made := tidy.optimize(file))]
-        lines = [line for _, made in found for line in _optimized(made)]
+        plans = [(file, plan) for file in files if (plan := tidy.optimize(file))]
+        lines = [line for _, plan in plans for line in _optimized(plan)]
         if yes:
-            for file, made in found:
-                tidy.carry_out(made, file, by=by)
-            lines += ["Entries are joined and taken out of the files; their memories stay stored."] if found else []
-        elif any(made.joins or made.leaving for _, made in found):
+            for file, plan in plans:
+                tidy.carry_out(plan, file, by=by)
+            lines += ["Entries are joined and taken out of the files; their memories stay stored."] if plans else []
+        elif any(plan.joins or plan.leaving for _, plan in plans):
             lines.append("Nothing was changed; --yes joins and takes out.")
-        data = {"done": yes, "files": [made for _, made in found]}
+        data = {"done": yes, "files": [plan for _, plan in plans]}
         return Result(data, "\n".join(lines) or "There is nothing to make better.")
 
     @verb
@@ -171,20 +171,20 @@ class Command(VerbCommand):
         accept: Sequence[int] = arg("make memory N; repeatable", metavar="N"),
     ) -> Result:
         """What several agents know alike; --accept makes it a memory of the project."""
-        found = tidy.shared_of(project)
-        by_id = {each.best.memory_id: each for each in found}
+        suggestions = tidy.shared_of(project)
+        by_id = {each.best.memory_id: each for each in suggestions}
         if missing := [pk for pk in accept if pk not in by_id]:
             shown = ", ".join(map(str, by_id)) or "none"
             raise Refusal("not_shared", f"Memory {missing[0]} is not offered.", f"Offered are: {shown}")
-        made = {pk: tidy.accept(by_id[pk], project, by=by) for pk in accept}
-        lines = [f"Memory {new} of {project.slug} says what memory {pk} says." for pk, new in made.items()]
-        left = [each for each in found if each.best.memory_id not in made]
-        for each in left:
+        new_ids = {pk: tidy.accept(by_id[pk], project, by=by) for pk in accept}
+        lines = [f"Memory {new} of {project.slug} says what memory {pk} says." for pk, new in new_ids.items()]
+        remaining = [each for each in suggestions if each.best.memory_id not in new_ids]
+        for each in remaining:
             lines.append(f"{each.best.memory_id}: {each.best.text}")
             lines.append(f"   known to {', '.join(each.agents)}; as a memory of the project: {each.category}")
-        if left:
+        if remaining:
             lines.append("--accept N makes N a memory of the project; the agents keep theirs.")
-        data = {"accepted": made, "shared": [asdict(each) | {"agents": each.agents} for each in left]}
+        data = {"accepted": new_ids, "shared": [asdict(each) | {"agents": each.agents} for each in remaining]}
         return Result(data, "\n".join(lines) or "No two agents know the same.")
 
     @verb
@@ -195,12 +195,12 @@ class Command(VerbCommand):
         project: Project = PROJECT,
     ) -> Result:
         """Which agent and section a text is for, and why."""
-        found = tidy.routes_of(project, text)
-        lines = [f"{each.agent}, {each.section} ({each.category}): {each.why}" for each in found]
-        best = found[0] if found else None
+        routes = tidy.routes_of(project, text)
+        lines = [f"{each.agent}, {each.section} ({each.category}): {each.why}" for each in routes]
+        best = routes[0] if routes else None
         then = f"manage.py agent-memory add {best.agent} {best.category} TEXT --project {project.slug}" if best else ""
         text = "\n".join(lines) or f"No agent of {project.slug} is near to it, by its memories or its work."
-        return Result(found, text, {then: "add it there"} if then else {})
+        return Result(routes, text, {then: "add it there"} if then else {})
 
     @verb
     def instructions(
@@ -224,12 +224,12 @@ class Command(VerbCommand):
         if not name:
             raise Refusal("usage", f"{agent!r} is no name of an agent.")
         data: dict[str, Any] = {"project": project.slug, "agent": name}
-        found = definition_of(project, name) if project.path and base is None else None
+        definition = definition_of(project, name) if project.path and base is None else None
         if not (write or remove):
-            before = _base(base) if base else body_of(found.text) if found else ""
+            before = _base(base) if base else body_of(definition.text) if definition else ""
             text = rendered(before, _memory(project, name), sections_for(name, project.files_sections))
             return Result(data | {"text": text}, text.rstrip("\n"))
-        if found is None:
+        if definition is None:
             raise Refusal(
                 "invalid_definition",
                 f"{name} has no definition in {FOLDER} of "
@@ -237,18 +237,18 @@ class Command(VerbCommand):
                 f"Create {FOLDER}/{name}.md first: the CLI makes it with /agents.",
             )
         after = (
-            removed(found.text)
+            removed(definition.text)
             if remove
-            else put(found.text, _memory(project, name), sections_for(name, project.files_sections))
+            else put(definition.text, _memory(project, name), sections_for(name, project.files_sections))
         )
-        difference = difference_of(found.path, found.text, after)
-        data |= {"file": str(found.path), "difference": difference, "written": False}
-        if after == found.text:
-            return Result(data, f"{found.path} is like this already.")
+        difference = difference_of(definition.path, definition.text, after)
+        data |= {"file": str(definition.path), "difference": difference, "written": False}
+        if after == definition.text:
+            return Result(data, f"{definition.path} is like this already.")
         if not self.agreed(difference, yes=yes, dry_run=dry_run):
             return Result(data, unchanged(difference, dry_run))
-        replace(found, after)
-        return Result(data | {"written": True}, f"{found.path} is written.")
+        replace(definition, after)
+        return Result(data | {"written": True}, f"{definition.path} is written.")
 
     @verb
     def enable(self, agent: str, *, project: Project = PROJECT, by: str = by(), reason: str = WHY) -> Result:
@@ -269,8 +269,8 @@ class Command(VerbCommand):
         own = tidy.set_limits(project, name, {key: None if to == DEFAULT else int(to) for key, to in limits})
         sync_file(project, name, by=by, force=True)
         all_of_them = limits_of(own, project.files_limits)
-        said = ", ".join(f"{key} {value}{' (its own)' if key in own else ''}" for key, value in all_of_them.items())
-        return Result({"agent": name, "limits": all_of_them, "own": own}, f"{name}: {said}.", _look(name, project))
+        summary = ", ".join(f"{key} {value}{' (its own)' if key in own else ''}" for key, value in all_of_them.items())
+        return Result({"agent": name, "limits": all_of_them, "own": own}, f"{name}: {summary}.", _look(name, project))
 
     @verb
     def disable(self, agent: str, *, project: Project = PROJECT, by: str = by(), reason: str = WHY) -> Result:
@@ -303,8 +303,8 @@ def _switch(agent: str, project: Project, by: str, reason: str, *, on: bool) -> 
     name, state = agent_id(agent), "on" if on else "off"
     if on:
         sync_file(project, name, by=by)
-    said = f"The file of {name} is {state}." if changed else f"The file of {name} was {state} already."
-    return Result({"agent": name, "enabled": on, "changed": changed}, said, _look(name, project))
+    message = f"The file of {name} is {state}." if changed else f"The file of {name} was {state} already."
+    return Result({"agent": name, "enabled": on, "changed": changed}, message, _look(name, project))
 
 
 def _name(agent: str) -> str:
@@ -318,8 +318,8 @@ def _file(project: Project, agent: str) -> AgentFile:
     name = _name(agent)
     file = AgentFile.objects.select_related("project").filter(project=project, agent=name).first()
     if file is None:
-        known = ", ".join(AgentFile.objects.filter(project=project).values_list("agent", flat=True)[:20]) or "none yet"
-        fix = f"Agents with a file: {known}. Make one with: manage.py agent-memory sync {name} --project {project.slug}"
+        names = ", ".join(AgentFile.objects.filter(project=project).values_list("agent", flat=True)[:20]) or "none yet"
+        fix = f"Agents with a file: {names}. Make one with: manage.py agent-memory sync {name} --project {project.slug}"
         raise Refusal("no_file", f"The agent {name} has no memory file in {project.slug}.", fix)
     return file
 
@@ -332,7 +332,7 @@ def _why_not_in_file(project: Project, agent: str, memory_id: int) -> str:
     return "" if entry is not None and not entry.left_because else entry.left_because if entry else "it has no room"
 
 
-def _table(found: Sequence[Status]) -> str:
+def _table(rows: Sequence[Status]) -> str:
     now = timezone.now()
     cells: Columns = {
         "project": "file.project.slug",
@@ -346,50 +346,52 @@ def _table(found: Sequence[Status]) -> str:
         "refused": lambda one: one.taken(CaptureOutcome.HELD, CaptureOutcome.REFUSED),
         "state": lambda one: FileState(one.file.state).label,
     }
-    return listing(found, cells)
+    return listing(rows, cells)
 
 
 def _remarks(status: Status) -> list[str]:
     """Return what a person should know of one file, below the table."""
-    file, said = status.file, []
+    file, remarks = status.file, []
     if not file.enabled:
         who = f" by {file.enabled_by}" if file.enabled_by else ""
-        said.append(f"off since {file.enabled_at:%Y-%m-%d}{who}: {file.enabled_reason or 'no reason given'}")
+        remarks.append(f"off since {file.enabled_at:%Y-%m-%d}{who}: {file.enabled_reason or 'no reason given'}")
     if file.problem:
-        said += [file.problem, trouble_of(file).advice]
+        remarks += [file.problem, trouble_of(file).advice]
     if status.conflicts:
-        said.append(f"{quantity(status.conflicts, 'open conflict')}: a person decides which text holds")
+        remarks.append(f"{quantity(status.conflicts, 'open conflict')}: a person decides which text holds")
     if status.left_out:
-        said.append(f"{quantity(status.left_out, 'entry', 'entries')} without room in the file, and told all the same")
+        remarks.append(
+            f"{quantity(status.left_out, 'entry', 'entries')} without room in the file, and told all the same"
+        )
     reasons = sorted(status.refused.items(), key=lambda row: (-row[1], row[0]))
-    said += [f"not taken in the last week, {count}×: {why}" for why, count in reasons[:MOST_REASONS]]
+    remarks += [f"not taken in the last week, {count}×: {why}" for why, count in reasons[:MOST_REASONS]]
     if status.older:
-        taken = "no sync reads them any more" if file.sha256 else "to be taken in by the next sync"
-        said.append(f"older files ({taken}): {', '.join(status.older)}")
-    return [f"{file.project.slug} {file.agent}: {line}" for line in said]
+        note = "no sync reads them any more" if file.sha256 else "to be taken in by the next sync"
+        remarks.append(f"older files ({note}): {', '.join(status.older)}")
+    return [f"{file.project.slug} {file.agent}: {line}" for line in remarks]
 
 
 def _told(file: AgentFile) -> Result:
-    found = told_of(file)
-    lines = [found.text or "The agent is told nothing of it."]
+    content = told_of(file)
+    lines = [content.text or "The agent is told nothing of it."]
     if not file.enabled:
         lines.insert(0, "The file is off, so the agent is told nothing. If it were on:")
-    left = [(f"memory {row['id']}: {row['observation']}", row["reason"]) for row in found.left_out]
-    left += [(row["text"], row["reason"]) for row in found.untold]
-    lines += ["", "Left out:", *(f"- {text} ({why})" for text, why in left)] if left else []
-    return Result(found, "\n".join(lines))
+    omissions = [(f"memory {row['id']}: {row['observation']}", row["reason"]) for row in content.left_out]
+    omissions += [(row["text"], row["reason"]) for row in content.untold]
+    lines += ["", "Left out:", *(f"- {text} ({why})" for text, why in omissions)] if omissions else []
+    return Result(content, "\n".join(lines))
 
 
-def _optimized(found: tidy.Optimized) -> list[str]:
+def _optimized(plan: tidy.Optimized) -> list[str]:
     lines = []
-    for one in found.joins:
-        lines.append(f"{found.agent}: joined could be, keeping the first ({one.why})")
+    for one in plan.joins:
+        lines.append(f"{plan.agent}: joined could be, keeping the first ({one.why})")
         lines += [f"  {_shown(line)}" for line in (one.target, *one.others)]
-    if found.exceeded:
-        lines.append(f"{found.agent}: beyond its limits: {'; '.join(found.exceeded)}")
-        lines += [f"  would leave: {_shown(one.line)} ({one.why})" for one in found.leaving]
-    elif found.too_long:
-        lines += [f"{found.agent}: too long a line: {text}" for text in found.too_long]
+    if plan.exceeded:
+        lines.append(f"{plan.agent}: beyond its limits: {'; '.join(plan.exceeded)}")
+        lines += [f"  would leave: {_shown(one.line)} ({one.why})" for one in plan.leaving]
+    elif plan.too_long:
+        lines += [f"{plan.agent}: too long a line: {text}" for text in plan.too_long]
     return lines
 
 
@@ -397,17 +399,17 @@ def _shown(line: Line) -> str:
     return f"{line.memory_id}: {line.text}"
 
 
-def _sync_lines(done: Synced) -> list[str]:
-    parts = [f"{quantity(done.taken, 'change')} of people taken"] if done.taken else []
-    parts += ["the file is written"] if done.written else []
-    parts += [f"{quantity(done.left, 'entry', 'entries')} without room"] if done.left else []
-    parts += [f"{quantity(done.conflicts, 'open conflict')}"] if done.conflicts else []
-    what = done.problem or ", ".join(parts) or FileState(done.state).label
-    return [f"{done.agent}: {what}", *(f"{done.agent}: {note}" for note in done.notes)]
+def _sync_lines(outcome: Synced) -> list[str]:
+    parts = [f"{quantity(outcome.taken, 'change')} of people taken"] if outcome.taken else []
+    parts += ["the file is written"] if outcome.written else []
+    parts += [f"{quantity(outcome.left, 'entry', 'entries')} without room"] if outcome.left else []
+    parts += [f"{quantity(outcome.conflicts, 'open conflict')}"] if outcome.conflicts else []
+    what = outcome.problem or ", ".join(parts) or FileState(outcome.state).label
+    return [f"{outcome.agent}: {what}", *(f"{outcome.agent}: {note}" for note in outcome.notes)]
 
 
-def _synced(done: Synced) -> dict[str, Any]:
-    return asdict(done) | {"changed": done.changed}
+def _synced(outcome: Synced) -> dict[str, Any]:
+    return asdict(outcome) | {"changed": outcome.changed}
 
 
 def _look(agent: str, project: Project) -> dict[str, str]:

@@ -39,17 +39,17 @@ class Command(SoleCommand):
         no_keys: bool = arg("without the secret key and the first password"),
         full: bool = arg("copy every raw log, link none of the backup before"),
     ) -> Result:
-        made = make(to, keep=keep, keys=not no_keys, full=full)
+        backup = make(to, keep=keep, keys=not no_keys, full=full)
         data = {
-            "path": str(made.path),
-            "bytes": made.manifest.size,
-            "files": len(made.manifest.files),
-            "linked": made.linked,
-            "missing_logs": [printable(path) for path in made.manifest.missing_logs],
-            "unreadable": [printable(path) for path in made.manifest.unreadable],
-            "removed": made.removed,
+            "path": str(backup.path),
+            "bytes": backup.manifest.size,
+            "files": len(backup.manifest.files),
+            "linked": backup.linked,
+            "missing_logs": [printable(path) for path in backup.manifest.missing_logs],
+            "unreadable": [printable(path) for path in backup.manifest.unreadable],
+            "removed": backup.removed,
         }
-        return Result(data, as_text(made), {f"manage.py verify {made.path}": "check it"})
+        return Result(data, as_text(backup), {f"manage.py verify {backup.path}": "check it"})
 
 
 def as_text(made: Made) -> str:

@@ -17,13 +17,13 @@ class Command(VerbCommand):
     def check_(self) -> Result:
         """Compare the counts with the rows. Exit code 1 when any differs."""
         missing = hour_counts.missing(ALL)
-        found = [difference for what in ALL for difference in hour_counts.differences(what)]
-        data = {"missing_triggers": missing, "differences": found}
-        if not (found or missing):
+        differences = [difference for what in ALL for difference in hour_counts.differences(what)]
+        data = {"missing_triggers": missing, "differences": differences}
+        if not (differences or missing):
             return Result(data, "Every count agrees with the rows.")
         rows = [
             (one.table, one.hour, one.name, ", ".join(f"{name} {n:+,}" for name, n in one.surplus.items() if n))
-            for one in found
+            for one in differences
         ]
         parts = [f"The triggers are missing or outdated of: {', '.join(missing)}."] if missing else []
         parts += [table(("table", "hour (UTC)", "name", "stored less counted"), rows)] if rows else []

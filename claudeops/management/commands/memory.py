@@ -51,35 +51,37 @@ class Command(MemoryCommand):
         dry_run: bool = arg("only say what would be changed"),
     ) -> Result:
         """Learn the relevance of project memories from the sessions that used them."""
-        found = adjust_relevance(project, also_set=all_, dry_run=dry_run)
+        reports = adjust_relevance(project, also_set=all_, dry_run=dry_run)
         rows = [
             (
                 of.project,
-                made.memory_id,
-                f"{made.outcomes.helped} of {made.outcomes.decided}",
-                "-" if made.before is None else f"{made.before:.2f}",
-                "stays, set by a person" if made.kept else f"{made.after:.2f}",
+                adjustment.memory_id,
+                f"{adjustment.outcomes.helped} of {adjustment.outcomes.decided}",
+                "-" if adjustment.before is None else f"{adjustment.before:.2f}",
+                "stays, set by a person" if adjustment.kept else f"{adjustment.after:.2f}",
             )
-            for of in found
-            for made in of.adjustments
+            for of in reports
+            for adjustment in of.adjustments
         ]
         lines = [
-            f"{of.project}: nothing to learn, no use of its memories has helped yet." for of in found if not of.base
+            f"{of.project}: nothing to learn, no use of its memories has helped yet." for of in reports if not of.base
         ]
         if rows:
             lines.append(table(["project", "memory", "helped", "before", "after"], rows))
         if dry_run and rows:
             lines.append("Nothing was written (--dry-run).")
-        return Result(found, "\n".join(lines) or "There is no project.")
+        return Result(reports, "\n".join(lines) or "There is no project.")
 
     @verb
     def learn(
         self, *, project: str = arg(metavar="SLUG"), dry_run: bool = arg("only say what would be stored")
     ) -> Result:
         """Learn from the runs of a project: what failed runs had in common, what a retry did differently."""
-        found = learn(find_project(project), dry_run=dry_run)
-        lines = [f"{one.outcome}: {one.lesson.text} (sessions {', '.join(map(str, one.lesson.runs))})" for one in found]
-        return Result(found, "\n".join(lines) or "Its runs teach nothing yet.")
+        lessons = learn(find_project(project), dry_run=dry_run)
+        lines = [
+            f"{one.outcome}: {one.lesson.text} (sessions {', '.join(map(str, one.lesson.runs))})" for one in lessons
+        ]
+        return Result(lessons, "\n".join(lines) or "Its runs teach nothing yet.")
 
     @verb
     def context(
@@ -106,8 +108,8 @@ class Command(MemoryCommand):
         text = "\n\n".join(filter(None, [selected.ops.text, *(f"## {title}\n\n{text}" for title, text in sections)]))
         if not text:
             self.stderr.write("No memory would go into the prompt; --explain says why.")
-        told = [{"title": title, "text": text} for title, text in sections]
-        data = {"tier": session.tier, **asdict(selected.ops), "sections": told, "receipt": selected.record}
+        passages = [{"title": title, "text": text} for title, text in sections]
+        data = {"tier": session.tier, **asdict(selected.ops), "sections": passages, "receipt": selected.record}
         actions = {f"manage.py memory context --tier {session.tier} --explain": "see why each is in or out"}
         return Result(data, text, actions)
 
@@ -132,15 +134,15 @@ class Command(MemoryCommand):
         ),
     ) -> Result:
         """Say why something was not remembered: where its way to a prompt ended, what would have changed that."""
-        asked = " ".join(text).strip()
-        if not asked:
+        question = " ".join(text).strip()
+        if not question:
             raise Refusal("empty", "The text is empty.", 'Say what it should have known: manage.py memory trace "TEXT"')
-        found = trace(asked, session_id=session)
-        actions = {"manage.py memory add …": "Add it as a memory"} if found.end is not End.DISCARDED else {}
-        if found.memory:
-            pk = found.memory.pk
+        diagnosis = trace(question, session_id=session)
+        actions = {"manage.py memory add …": "Add it as a memory"} if diagnosis.end is not End.DISCARDED else {}
+        if diagnosis.memory:
+            pk = diagnosis.memory.pk
             actions = {f"manage.py memory show {pk}": f"Show memory {pk} with its history"}
-        return Result(found.as_dict(), found.as_text(), actions)
+        return Result(diagnosis.as_dict(), diagnosis.as_text(), actions)
 
     @verb
     def purge(
@@ -190,14 +192,14 @@ class Command(MemoryCommand):
 
 
 def _carried_out(pks: list[int]) -> Result:
-    done, texts = [], []
+    purges, texts = [], []
     for pk in pks:
         try:
             purge = run.carry_out(pk)
         except PurgeError as error:
             raise Refusal(error.code, f"Purge {pk} is not done. {error}", error.fix) from None
-        done.append({"id": pk, "chosen": purge.chosen, "receipt": purge.receipt})
+        purges.append({"id": pk, "chosen": purge.chosen, "receipt": purge.receipt})
         texts.append(describe.receipt_text(purge))
-    kept = any(one["receipt"].get("kept") for one in done)
+    has_remainder = any(one["receipt"].get("kept") for one in purges)
     see = {"manage.py backup": "make a backup without the texts"}
-    return Result({"purged": True, "purges": done}, "\n\n".join(texts), see, exit_code=1 if kept else 0)
+    return Result({"purged": True, "purges": purges}, "\n\n".join(texts), see, exit_code=1 if has_remainder else 0)

@@ -22,9 +22,11 @@ class Command(SoleCommand):
         *,
         overwrite: bool = arg("also when there is something: it is set aside"),
     ) -> Result:
-        done = restore.restore(resolve(backup), overwrite=overwrite)
-        lines = [f"Restored {done.backup} of {done.at:%Y-%m-%d %H:%M:%S} UTC: database, raw logs, keys."]
-        lines += [f"What was there before is in {place}. Remove it when you need it no more." for place in done.aside]
+        outcome = restore.restore(resolve(backup), overwrite=overwrite)
+        lines = [f"Restored {outcome.backup} of {outcome.at:%Y-%m-%d %H:%M:%S} UTC: database, raw logs, keys."]
+        lines += [
+            f"What was there before is in {place}. Remove it when you need it no more." for place in outcome.aside
+        ]
         try:
             pending = database_version.unapplied()
             queued, running = Session.objects.queued().count(), Session.objects.running().count()
@@ -39,6 +41,6 @@ class Command(SoleCommand):
             )
         actions["manage.py doctor"] = "check the installation"
         lines += [f"Now: {command} ({to})" for command, to in actions.items()]
-        data = columns(done, "backup", "at", "aside")
+        data = columns(outcome, "backup", "at", "aside")
         data |= {"migrations_to_apply": pending, "queued": queued, "running": running}
         return Result(data, "\n".join(lines), actions)

@@ -35,8 +35,8 @@ class Command(BaseCommand):
         try:
             difference = database_version.difference()
         except DatabaseError as error:
-            found = outage.behind(error)
-            raise CommandError(found.message if found else f"The database does not answer: {error}") from error
+            cause = outage.behind(error)
+            raise CommandError(cause.message if cause else f"The database does not answer: {error}") from error
         if difference:
             raise CommandError(" ".join(difference))
         sync_schedules()

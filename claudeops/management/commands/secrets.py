@@ -12,18 +12,18 @@ class Command(VerbCommand):
     @verb
     def scan(self, *, mask: bool = arg("replace them by [secret: KIND]; without it, count only")) -> Result:
         """Count credentials in the database and the data folder. Exit code 1 when some are left."""
-        done = scan(masking=mask)
+        report = scan(masking=mask)
         data = {
             "masked": mask,
-            "found": done.count,
-            "left": done.left_count,
-            "kinds": dict(done.kinds().most_common()),
-            "places": {place: dict(kinds.most_common()) for place, kinds in sorted(done.found.items())},
-            "places_left": {place: dict(kinds.most_common()) for place, kinds in sorted(done.left.items())},
-            "problems": done.problems,
+            "found": report.count,
+            "left": report.left_count,
+            "kinds": dict(report.kinds().most_common()),
+            "places": {place: dict(kinds.most_common()) for place, kinds in sorted(report.found.items())},
+            "places_left": {place: dict(kinds.most_common()) for place, kinds in sorted(report.left.items())},
+            "problems": report.problems,
         }
-        again = {"manage.py secrets scan --mask": "mask them"} if done.left_count and not mask else {}
-        return Result(data, as_text(done), again, exit_code=1 if done.left_count or done.problems else 0)
+        again = {"manage.py secrets scan --mask": "mask them"} if report.left_count and not mask else {}
+        return Result(data, as_text(report), again, exit_code=1 if report.left_count or report.problems else 0)
 
 
 def as_text(done: Scanned) -> str:

@@ -17,12 +17,12 @@ class Command(SoleCommand):
             if not names:
                 raise BackupError("backup_not_found", f"There is no backup in {backups_folder()}.", "manage.py backup")
             backup = names[-1]
-        found = verify(resolve(backup))
-        manifest = found.manifest
-        data = {"path": str(found.path)} | columns(manifest, "at", "version", "vendor")
-        data |= {"files": len(manifest.files), "bytes": manifest.size, **columns(found, "problems", "notes")}
-        about = f"{found.path}: {len(manifest.files)} files, {size(manifest.size)}, {manifest.vendor}"
-        state = "DAMAGED" if found.problems else "whole"
-        text = "\n".join([f"{about}, claudeops {manifest.version}: {state}.", *found.problems, *found.notes])
-        error = ("damaged_backup", found.problems[0], "Use another backup.") if found.problems else None
-        return Result(data, text, exit_code=1 if found.problems else 0, error=error)
+        report = verify(resolve(backup))
+        manifest = report.manifest
+        data = {"path": str(report.path)} | columns(manifest, "at", "version", "vendor")
+        data |= {"files": len(manifest.files), "bytes": manifest.size, **columns(report, "problems", "notes")}
+        about = f"{report.path}: {len(manifest.files)} files, {size(manifest.size)}, {manifest.vendor}"
+        state = "DAMAGED" if report.problems else "whole"
+        text = "\n".join([f"{about}, claudeops {manifest.version}: {state}.", *report.problems, *report.notes])
+        error = ("damaged_backup", report.problems[0], "Use another backup.") if report.problems else None
+        return Result(data, text, exit_code=1 if report.problems else 0, error=error)

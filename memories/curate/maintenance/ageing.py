@@ -18,7 +18,7 @@ Columns = Callable[[Memory, datetime], dict[str, Any]]
 def due(step: str, at: datetime) -> MemoryQuerySet:
     """Return what the step "stale" or "closed" changes at `at` (aware UTC), but for what a person took back."""
     active = Memory.objects.filter(active=True, persistent=False, verdict=Verdict.ALLOW)
-    found = active.none()
+    memories = active.none()
     for taxonomy in TAXONOMIES.values():
         after = taxonomy.stale_after if step == STALE else taxonomy.closed_after
         if after is None:
@@ -28,8 +28,8 @@ def due(step: str, at: datetime) -> MemoryQuerySet:
             rows = rows.filter(stale_at=None, recall_count=0, told_count=0)
         else:  # a night passes between the two, in which a person can take it back
             rows = rows.filter(stale_at__lt=at)
-        found = found | rows
-    return found
+        memories = memories | rows
+    return memories
 
 
 def columns(step: str, row: Memory, at: datetime) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def reason(step: str, row: Memory) -> str:
 
 def taken_back(step: str, ids: Collection[int], at: datetime) -> set[int]:
     """Return those of `ids` for which a person undid this step so lately that it is not repeated."""
-    kept = min(one.stale_after for one in TAXONOMIES.values() if one.stale_after) or timedelta()
+    window = min(one.stale_after for one in TAXONOMIES.values() if one.stale_after) or timedelta()
     rows = MemoryChange.objects.filter(
-        memory__in=ids, at__gt=at - kept, kind=Change.RESTORED, evidence__undone_step=step
+        memory__in=ids, at__gt=at - window, kind=Change.RESTORED, evidence__undone_step=step
     )
     return {pk for pk in rows.values_list("memory", flat=True) if pk is not None}

@@ -27,10 +27,10 @@ def shares(counts: Mapping[tuple[str, str], int], known: Mapping[str, int]) -> l
     totals: dict[str, int] = {}
     for (taxonomy, _), count in counts.items():
         totals[taxonomy] = totals.get(taxonomy, 0) + count
-    found = []
+    rows = []
     for (taxonomy, category), count in counts.items():
         total = totals[taxonomy]
         share = count / total if total else 0.0
         is_over = total >= LEAST and share > TIMES / max(known.get(taxonomy, 1), 1)
-        found.append(Share(taxonomy, category, count, round(share, 4), is_over))
-    return sorted(found, key=lambda one: (-one.count, one.taxonomy, one.category))
+        rows.append(Share(taxonomy, category, count, round(share, 4), is_over))
+    return sorted(rows, key=lambda one: (-one.count, one.taxonomy, one.category))

@@ -36,33 +36,33 @@ def dry_run(*, at: datetime | None = None, most: int = duplicates.LOOKED_AT) -> 
     `most` limits how many memories are compared for duplicates.
     """
     when = to_utc(at)
-    found = {step.name: Planned(step.name, step.label) for step in steps.STEPS}
+    plans = {step.name: Planned(step.name, step.label) for step in steps.STEPS}
     overlay: dict[int, dict[str, Any]] = {}
-    lowered = found["lowered"]
+    lowered = plans["lowered"]
     lowered.counts["deactivated"] = 0
     for row, kind, new, reason in planned(when):
-        found["expired" if kind == Change.EXPIRED else "lowered"].add(row, reason)
+        plans["expired" if kind == Change.EXPIRED else "lowered"].add(row, reason)
         if kind == Change.DECAYED and "active" in new:
             lowered.counts["deactivated"] += 1
         overlay[row.pk] = new
-    _merge(found[steps.MERGED], overlay, most)
+    _merge(plans[steps.MERGED], overlay, most)
     for name in (ageing.STALE, ageing.CLOSED):
-        _age(found[name], name, when, overlay)
-    found["proposals"].did = steps.overdue_proposals(when)
-    found["discards"].did = steps.old_discards(when)
-    found["judged"].did = None
-    found["judged"].counts["wait"] = steps.waiting_pairs()
-    found["categories"].did = None
-    return list(found.values())
+        _age(plans[name], name, when, overlay)
+    plans["proposals"].did = steps.overdue_proposals(when)
+    plans["discards"].did = steps.old_discards(when)
+    plans["judged"].did = None
+    plans["judged"].counts["wait"] = steps.waiting_pairs()
+    plans["categories"].did = None
+    return list(plans.values())
 
 
 def _over(rows: Any, overlay: dict[int, dict[str, Any]]) -> dict[int, Memory]:
     """Return memories by id as they would be by now."""
-    found = {row.pk: row for row in rows}
-    for pk, row in found.items():
+    by_id = {row.pk: row for row in rows}
+    for pk, row in by_id.items():
         for name, value in overlay.get(pk, {}).items():
             setattr(row, name, value)
-    return found
+    return by_id
 
 
 def _merge(plan: Planned, overlay: dict[int, dict[str, Any]], most: int) -> None:
@@ -104,8 +104,8 @@ def _age(plan: Planned, name: str, at: datetime, overlay: dict[int, dict[str, An
     plan.counts["left"] = 0
     for start in range(0, len(ids), BATCH):
         part = ids[start : start + BATCH]
-        left = ageing.taken_back(name, part, at)
-        plan.counts["left"] += len(left)
-        for row in _over(Memory.objects.filter(pk__in=set(part) - left).order_by("pk"), overlay).values():
+        exempt = ageing.taken_back(name, part, at)
+        plan.counts["left"] += len(exempt)
+        for row in _over(Memory.objects.filter(pk__in=set(part) - exempt).order_by("pk"), overlay).values():
             if ageing.columns(name, row, at):
                 plan.add(row, ageing.reason(name, row))

@@ -70,8 +70,8 @@ def look(after: int, most: int, overlay: Overlay) -> tuple[list[Likely], bool]:
     """
     gone = sorted(pk for pk, new in overlay.items() if new.get("active") is False)
     rows = list(fit().filter(pk__gt=after).order_by("pk")[: most + 1])
-    found = [_likely(row, gone) for row in rows[:most]]
-    return found, len(rows) > most
+    candidates = [_likely(row, gone) for row in rows[:most]]
+    return candidates, len(rows) > most
 
 
 def decide(one: Likely, rows: Mapping[int, Memory]) -> Decided | None:
@@ -118,25 +118,25 @@ def stronger(one: Memory, other: Memory) -> tuple[Memory, Memory]:
 
 
 def _likely(row: Memory, gone: list[int]) -> Likely:
-    found = like_known(row, _scope(row), _fit_before(row, gone))
+    relations = like_known(row, _scope(row), _fit_before(row, gone))
     same = sorted(
-        ((pk, text, one) for pk, (text, one) in found.items() if one.kind == Kind.REINFORCES),
+        ((pk, text, one) for pk, (text, one) in relations.items() if one.kind == Kind.REINFORCES),
         key=lambda pair: (-pair[2].score, pair[0]),
     )
     if same:
         return Likely(row.pk, row.observation, tuple(same))
-    opposed = sorted(pk for pk, (_, one) in found.items() if one.kind == Kind.CONTRADICTS)
-    pk = opposed[0] if opposed else nearest_unsure((pk, one) for pk, (_, one) in found.items())
+    opposed = sorted(pk for pk, (_, one) in relations.items() if one.kind == Kind.CONTRADICTS)
+    pk = opposed[0] if opposed else nearest_unsure((pk, one) for pk, (_, one) in relations.items())
     if pk is None and (whole := _scope(row, whole=True)) != _scope(row):
         # One prompt may hold those of another category too; a person decides about them.
-        found = like_known(row, whole, _fit_before(row, gone))
+        relations = like_known(row, whole, _fit_before(row, gone))
         pk = min(
-            ((-one.score, pk) for pk, (_, one) in found.items() if one.kind == Kind.REINFORCES), default=(0, None)
+            ((-one.score, pk) for pk, (_, one) in relations.items() if one.kind == Kind.REINFORCES), default=(0, None)
         )[1]
     if pk is None:
         return Likely(row.pk, row.observation)
     kind = DisagreementKind.CONTRADICTION if opposed else DisagreementKind.DUPLICATE
-    return Likely(row.pk, row.observation, (), (pk, *found[pk]), kind)
+    return Likely(row.pk, row.observation, (), (pk, *relations[pk]), kind)
 
 
 def _scope(row: Memory, *, whole: bool = False) -> Where:
@@ -155,11 +155,11 @@ def _scope(row: Memory, *, whole: bool = False) -> Where:
 
 
 def _fit_before(row: Memory, gone: list[int]) -> Where:
-    found = where(fit().filter(pk__lt=row.pk))
+    clause = where(fit().filter(pk__lt=row.pk))
     if not gone:
-        return found
+        return clause
     source, ids = listed(gone)
-    return Where(f"({found.sql} AND memories.id NOT IN (SELECT given.value FROM {source}))", (*found.params, ids))  # noqa: S608
+    return Where(f"({clause.sql} AND memories.id NOT IN (SELECT given.value FROM {source}))", (*clause.params, ids))  # noqa: S608
 
 
 def _stands(row: Memory, text: str) -> bool:

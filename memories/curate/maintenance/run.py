@@ -88,10 +88,10 @@ def maintain_now(*, by: str, at: datetime | None = None, seconds: float | None =
     Raises Conflict while another worker does one.
     """
     run = begin_by_hand(by=by, at=at)
-    done = go_on(run, at=at, seconds=seconds)
-    if done is None:
+    outcome = go_on(run, at=at, seconds=seconds)
+    if outcome is None:
         raise Conflict("A maintenance run is under way.", "Its page shows how far it is.")
-    return done
+    return outcome
 
 
 def begin_by_hand(*, by: str, at: datetime | None = None) -> MaintenanceRun:
@@ -101,10 +101,10 @@ def begin_by_hand(*, by: str, at: datetime | None = None) -> MaintenanceRun:
 
 def _begin(due: date | None, by: str, at: datetime) -> MaintenanceRun:
     with writing():
-        found = MaintenanceRun.objects.filter(state=RunState.RUNNING).order_by("pk").first()
-        if found is None and due is not None:
-            found = MaintenanceRun.objects.filter(night=due).first()
-        return found or MaintenanceRun.objects.create(night=due, at=at, by=by[:150])
+        run = MaintenanceRun.objects.filter(state=RunState.RUNNING).order_by("pk").first()
+        if run is None and due is not None:
+            run = MaintenanceRun.objects.filter(night=due).first()
+        return run or MaintenanceRun.objects.create(night=due, at=at, by=by[:150])
 
 
 def go_on(run: MaintenanceRun, *, at: datetime | None = None, seconds: float | None = None) -> MaintenanceRun | None:
@@ -153,10 +153,10 @@ def _do(run: MaintenanceRun, step: Step, position: int, me: str, at: datetime | 
         if end is not None and time.monotonic() > end:
             return False
         _beat(run, me, at)
-        found = step.look(run, row.cursor)
+        batch = step.look(run, row.cursor)
         with writing():
             _beat(run, me, at)
-            row.cursor[ENDED] = not step.write(run, row.cursor, found)
+            row.cursor[ENDED] = not step.write(run, row.cursor, batch)
             row.save(update_fields=["cursor"])
     if step.after is not None:
         _beat(run, me, at)

@@ -44,7 +44,7 @@ def _look_at_nothing(run: MaintenanceRun, cursor: Cursor) -> Any:
     return None
 
 
-def _write_nothing(run: MaintenanceRun, cursor: Cursor, found: Any) -> bool:
+def _write_nothing(run: MaintenanceRun, cursor: Cursor, batch: Any) -> bool:
     return False
 
 
@@ -85,10 +85,10 @@ def changed_memories(run: MaintenanceRun, step: Step) -> MemoryChangeQuerySet:
 
 def counted(step: Step, run: MaintenanceRun, row: MaintenanceStep) -> dict[str, Any]:
     """Return the figures of a step: `did`, and what it says beside. From what is stored, so a crash loses none."""
-    found = {key: value for key, value in row.cursor.items() if key not in (AFTER, ENDED)}
+    figures = {key: value for key, value in row.cursor.items() if key not in (AFTER, ENDED)}
     if step.kind is not None:
-        found["did"] = changed_memories(run, step).count()
-    return found | (step.figures(run, row) if step.figures else {})
+        figures["did"] = changed_memories(run, step).count()
+    return figures | (step.figures(run, row) if step.figures else {})
 
 
 def _sweep(only: Change, name: str) -> Callable[[MaintenanceRun, Cursor], None]:
@@ -108,15 +108,15 @@ def _aged(name: str) -> Step:
         return list(rows.values_list("pk", flat=True)[:BATCH])
 
     def write(run: MaintenanceRun, cursor: Cursor, ids: list[int]) -> bool:
-        left = ageing.taken_back(name, ids, run.at)
-        rows = Memory.objects.select_for_update(of=("self",)).filter(pk__in=set(ids) - left).order_by("pk")
+        exempt = ageing.taken_back(name, ids, run.at)
+        rows = Memory.objects.select_for_update(of=("self",)).filter(pk__in=set(ids) - exempt).order_by("pk")
         changes = []
         for row in rows:
             new = ageing.columns(name, row, run.at)
             why = Why(ACTOR, run.at, ageing.reason(name, row) if new else "", evidence_of(run, name))
             changes.append((row, ageing.kind_of(name), new, why))
         write_all(changes)
-        cursor["left"] = cursor.get("left", 0) + len(left)
+        cursor["left"] = cursor.get("left", 0) + len(exempt)
         if ids:
             cursor[AFTER] = ids[-1]
         return len(ids) == BATCH
@@ -146,8 +146,8 @@ def _look_for_duplicates(run: MaintenanceRun, cursor: Cursor) -> tuple[list[dupl
     return duplicates.look(cursor[AFTER], duplicates.BATCH, {})
 
 
-def _write_duplicates(run: MaintenanceRun, cursor: Cursor, found: tuple[list[duplicates.Likely], bool]) -> bool:
-    some, more = found
+def _write_duplicates(run: MaintenanceRun, cursor: Cursor, batch: tuple[list[duplicates.Likely], bool]) -> bool:
+    some, more = batch
     evidence = evidence_of(run, MERGED)
     ids = duplicates.ids_of(some)
     list(Memory.objects.select_for_update(of=("self",)).filter(pk__in=ids).order_by("pk").values_list("pk"))
@@ -160,8 +160,8 @@ def _write_duplicates(run: MaintenanceRun, cursor: Cursor, found: tuple[list[dup
         winner, loser = decided.winner, decided.loser
         if decided.kind:
             older, newer = sorted((winner, loser), key=lambda row: row.pk)
-            said = {**decided.relation.evidence, **evidence, "left": decided.why}
-            disagreements.note(older, newer, decided.kind, at=run.at, evidence=said)
+            details = {**decided.relation.evidence, **evidence, "left": decided.why}
+            disagreements.note(older, newer, decided.kind, at=run.at, evidence=details)
             cursor["asked"] += 1
             if cursor["asked"] >= duplicates.MOST_QUESTIONS:
                 return False
@@ -187,8 +187,8 @@ def _first_count(count: Callable[[datetime], int]) -> Callable[[MaintenanceRun, 
     return lambda run, cursor: cursor.get("did") if "did" in cursor else count(run.at)
 
 
-def _keep_count(run: MaintenanceRun, cursor: Cursor, found: int) -> bool:
-    cursor["did"] = found
+def _keep_count(run: MaintenanceRun, cursor: Cursor, count: int) -> bool:
+    cursor["did"] = count
     return False
 
 
@@ -222,11 +222,11 @@ def distribution() -> dict[str, Any]:
         (taxonomy, category): count
         for taxonomy, category, count in rows.values_list("taxonomy", "category").annotate(count=Count("pk"))
     }
-    known = {slug: len(taxonomy.categories) for slug, taxonomy in TAXONOMIES.items()}
-    found = shares(counts, known)
+    sizes = {slug: len(taxonomy.categories) for slug, taxonomy in TAXONOMIES.items()}
+    all_shares = shares(counts, sizes)
     return {
-        "did": sum(one.is_over for one in found),
-        "shares": [[one.taxonomy, one.category, one.count, one.share, one.is_over] for one in found],
+        "did": sum(one.is_over for one in all_shares),
+        "shares": [[one.taxonomy, one.category, one.count, one.share, one.is_over] for one in all_shares],
     }
 
 

@@ -50,18 +50,18 @@ def undo(run: MaintenanceRun, step: str = "", *, by: str, at: datetime | None = 
     if step and step not in UNDOABLE:
         raise InvalidMemory(f"The step {step!r} cannot be undone.", f"Steps to undo: {', '.join(UNDOABLE)}.")
     with writing():
-        found = MaintenanceRun.objects.select_for_update().get(pk=run.pk)
-        if found.state == RunState.RUNNING:
+        row = MaintenanceRun.objects.select_for_update().get(pk=run.pk)
+        if row.state == RunState.RUNNING:
             raise Conflict("The run is not finished.", "Undo it when it is.")
-        if when >= undo_until(found):
-            raise Conflict(f"{found} can no longer be undone.", "Each memory's page shows what it can go back to.")
+        if when >= undo_until(row):
+            raise Conflict(f"{row} can no longer be undone.", "Each memory's page shows what it can go back to.")
         total = Undone(0)
         for one in reversed(STEPS):
             if one.kind is not None and step in ("", one.name):
-                total = _sum(total, _undo_step(found, one, by, when))
-        left = found.steps.filter(name__in=UNDOABLE, undone_at=None).exists()
-        if not left and found.undone_at is None:
-            MaintenanceRun.objects.filter(pk=found.pk).update(undone_at=when, undone_by=by[:150])
+                total = _sum(total, _undo_step(row, one, by, when))
+        remaining = row.steps.filter(name__in=UNDOABLE, undone_at=None).exists()
+        if not remaining and row.undone_at is None:
+            MaintenanceRun.objects.filter(pk=row.pk).update(undone_at=when, undone_by=by[:150])
         return total
 
 
@@ -113,9 +113,9 @@ def _columns(row: Memory, state: dict[str, Any], step: Step, at: datetime, lifet
 
 
 def _restored(run: MaintenanceRun, step: Step) -> int:
-    done = {"kind": Change.RESTORED, "evidence__undone_maintenance": run.pk, "evidence__undone_step": step.name}
+    conditions = {"kind": Change.RESTORED, "evidence__undone_maintenance": run.pk, "evidence__undone_step": step.name}
     ids = {pk for pk in changes_of(run, step.name).values_list("memory", flat=True) if pk is not None}
-    return sum(MemoryChange.objects.filter(memory__in=part, **done).count() for part in _parts(ids))
+    return sum(MemoryChange.objects.filter(memory__in=part, **conditions).count() for part in _parts(ids))
 
 
 def _changed_since(run: MaintenanceRun, rows: Collection[MemoryChange]) -> set[int]:
@@ -126,14 +126,14 @@ def _changed_since(run: MaintenanceRun, rows: Collection[MemoryChange]) -> set[i
         last[row.memory_id] = max(row.pk, last.get(row.memory_id, 0))
     undone = list(run.steps.exclude(undone_at=None).values_list("name", flat=True))
     ours = Q(evidence__maintenance=run.pk, evidence__step__in=undone) | Q(evidence__undone_maintenance=run.pk)
-    found = set()
+    ids = set()
     for part in _parts(last):
         later = MemoryChange.objects.filter(memory__in=part, at__gte=run.at).order_by()
         mine = set(later.filter(ours).values_list("pk", flat=True))
         for pk, memory in later.values_list("pk", "memory"):
             if memory is not None and pk > last[memory] and pk not in mine:
-                found.add(memory)
-    return found
+                ids.add(memory)
+    return ids
 
 
 def _with_partners(rows: Iterable[MemoryChange], since: set[int]) -> set[int]:
@@ -168,10 +168,10 @@ def _ask_about(back: Iterable[MemoryChange], by: str, at: datetime) -> None:
             continue
         pair = sorted((row.memory_id or 0, int(row.evidence["into"])))
         older, newer = (Memory.objects.get(pk=pk) for pk in pair)
-        asked = disagreements.note(older, newer, DisagreementKind.DUPLICATE, at=at)
-        if asked is not None:
-            said = {"why": f"{by} undid the merge of the nightly maintenance"}
-            Disagreement.objects.filter(pk=asked.pk).update(judged=said, judged_at=at)
+        disagreement = disagreements.note(older, newer, DisagreementKind.DUPLICATE, at=at)
+        if disagreement is not None:
+            judgement = {"why": f"{by} undid the merge of the nightly maintenance"}
+            Disagreement.objects.filter(pk=disagreement.pk).update(judged=judgement, judged_at=at)
 
 
 def _parts(ids: Iterable[int]) -> list[list[int]]:

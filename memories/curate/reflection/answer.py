@@ -272,32 +272,32 @@ def _string(value: Any) -> str:
 # The parts.
 
 
-def _kind(said: str, change: str) -> tuple[ProposalKind | None, int | None, str]:
+def _kind(value: str, change: str) -> tuple[ProposalKind | None, int | None, str]:
     """Return the kind, the number of an entry that the change itself names, and the rest of the change."""
-    word = re.search(rf"\b({WORDS})", said.lower())
+    word = re.search(rf"\b({WORDS})", value.lower())
     kind = KINDS[word[1]] if word else None
     change = _plain(change)
-    if found := LONE.match(change):
-        return kind or KINDS[found[1].lower()], int(found[2]), ""
-    if found := PREFIX.match(change):
-        named = KINDS[found[1].lower()]
+    if match := LONE.match(change):
+        return kind or KINDS[match[1].lower()], int(match[2]), ""
+    if match := PREFIX.match(change):
+        named = KINDS[match[1].lower()]
         # "Change: …" before a text is a label where the kind is known; "Update: …" may begin a sentence of its own.
         if kind is None or named == kind:
-            return named, int(found[2]) if found[2] else None, change[found.end() :]
+            return named, int(match[2]) if match[2] else None, change[match.end() :]
     return kind, None, change
 
 
-def _entry(said: str) -> tuple[int | None, str]:
+def _entry(value: str) -> tuple[int | None, str]:
     """Return the number of an entry or else its text."""
-    text = _plain(said)
-    if found := re.fullmatch(r"(?:entry|number|no\.?|#|\s|\[|\(){0,4}(\d{1,4})[\])]?\.?", text, re.IGNORECASE):
-        return int(found[1]), ""
+    text = _plain(value)
+    if match := re.fullmatch(r"(?:entry|number|no\.?|#|\s|\[|\(){0,4}(\d{1,4})[\])]?\.?", text, re.IGNORECASE):
+        return int(match[1]), ""
     text = re.sub(r"\A(?:entry|old|from|text)\s{0,3}:\s{0,3}", "", text, flags=re.IGNORECASE)
     return None, fold(text)
 
 
-def _section(said: str) -> str:
-    plain = fold(html.unescape(said)).lower().replace("jc:", "")
+def _section(value: str) -> str:
+    plain = fold(html.unescape(value)).lower().replace("jc:", "")
     words = [word for word in re.split(r"[^a-z]+", plain) if word and word not in ("and", "section", "the")]
     slug = "-".join(words)
     if slug in KNOWLEDGE.categories:
@@ -305,24 +305,24 @@ def _section(said: str) -> str:
     return next((SECTIONS.get(word, word) for word in words if SECTIONS.get(word, word) in KNOWLEDGE.categories), "")
 
 
-def _numbers(said: str) -> tuple[int, ...]:
-    found: set[int] = set()
-    for first, last in RANGE.findall(said):
+def _numbers(value: str) -> tuple[int, ...]:
+    numbers: set[int] = set()
+    for first, last in RANGE.findall(value):
         if int(first) <= int(last) <= int(first) + MOST_NUMBERS:
-            found.update(range(int(first), int(last) + 1))
-    found.update(int(number) for number in NUMBER.findall(said))
-    return tuple(sorted(found))[:MOST_NUMBERS]
+            numbers.update(range(int(first), int(last) + 1))
+    numbers.update(int(number) for number in NUMBER.findall(value))
+    return tuple(sorted(numbers))[:MOST_NUMBERS]
 
 
 def _plain(text: str) -> str:
     """One line without entities, bullet, day and emphasis around all of it. What is invisible stays, for the gate."""
     line = SPACE.sub(" ", SURROGATE.sub("\ufffd", html.unescape(text))).strip()
-    line = found[1].strip() if (found := CODE.fullmatch(line)) else line
+    line = match[1].strip() if (match := CODE.fullmatch(line)) else line
     for pattern in (BULLET, DAY, BULLET):
-        if found := pattern.match(line):
-            line = line[found.end() :]
-    if (found := EMPHASIS.match(line)) and found[1] not in found[2]:
-        line = found[2]
+        if match := pattern.match(line):
+            line = line[match.end() :]
+    if (match := EMPHASIS.match(line)) and match[1] not in match[2]:
+        line = match[2]
     quoted = line[:1] in '"“' and line[-1:] in '"”' and len(line) > 1 and line.count('"') in (0, 2)
     return line[1:-1].strip() if quoted else line.strip()
 

@@ -52,40 +52,40 @@ def evidence_of(text: str, target: str, claimed: Sequence[int], observations: Se
     if not named or len(named) < len(set(claimed)):
         return Evidence((), "it names no evidence, or some that was not shown")
     texts = [observations[place] for place in named]
-    known = _words("\n".join(texts))
+    evidence_words = _words("\n".join(texts))
     words = _words(text) - _words(target)
     if not words:  # a removal, or it only takes away
-        about = known & _words(target or text)
+        about = evidence_words & _words(target or text)
         return Evidence(tuple(named), "" if about else "its evidence is not about the entry", bool(about))
-    missing = words - known
+    missing = words - evidence_words
     others = [place for place, one in enumerate(observations) if place not in named and _words(one) & missing]
     places = tuple(sorted([*named, *others]))
-    told = known | _words("\n".join(observations[place] for place in others))
-    why = _uncarried(text, target, words, known) or _invented(text, target, texts, told)
-    return Evidence(places, why, words <= told)
+    all_words = evidence_words | _words("\n".join(observations[place] for place in others))
+    why = _uncarried(text, target, words, evidence_words) or _invented(text, target, texts, all_words)
+    return Evidence(places, why, words <= all_words)
 
 
-def _uncarried(text: str, target: str, words: frozenset[str], known: frozenset[str]) -> str:
-    if share(words, known) < LEAST:
-        return f"its evidence has only {len(words & known)} of its {len(words)} words"
+def _uncarried(text: str, target: str, words: frozenset[str], evidence_words: frozenset[str]) -> str:
+    if share(words, evidence_words) < LEAST:
+        return f"its evidence has only {len(words & evidence_words)} of its {len(words)} words"
     for clause in CLAUSE.split(text):
         own = _words(clause) - _words(target)
-        if len(own) > 1 and share(own, known) < LEAST_OF_A_CLAUSE:
+        if len(own) > 1 and share(own, evidence_words) < LEAST_OF_A_CLAUSE:
             return f"its evidence does not say “{clause.strip()[:120]}”"
     return ""
 
 
-def _invented(text: str, target: str, texts: Sequence[str], told: frozenset[str]) -> str:
+def _invented(text: str, target: str, texts: Sequence[str], all_words: frozenset[str]) -> str:
     """Say which number, hard rule or denial of a text is not that of its evidence."""
-    if numbers := sorted(word for word in _words(text) - _words(target) - told if any(map(str.isdigit, word))):
+    if numbers := sorted(word for word in _words(text) - _words(target) - all_words if any(map(str.isdigit, word))):
         return f"none of its evidence has {', '.join(numbers[:3])}"
-    said = [one for each in texts for one in CLAUSE.split(each) if one.strip()]
+    clauses = [one for each in texts for one in CLAUSE.split(each) if one.strip()]
     for clause in filter(str.strip, CLAUSE.split(text)):
         own = _words(clause)
-        near = [one for one in [*said, *CLAUSE.split(target)] if share(own, _words(one)) >= LEAST]
-        found = HARD.search(clause)
-        if found and not any(HARD.search(one) for one in (near or [*texts, target])):
-            return f"none of its evidence states the hard rule “{found[0]}”"
+        near = [one for one in [*clauses, *CLAUSE.split(target)] if share(own, _words(one)) >= LEAST]
+        match = HARD.search(clause)
+        if match and not any(HARD.search(one) for one in (near or [*texts, target])):
+            return f"none of its evidence states the hard rule “{match[0]}”"
         kinds = {relation(one, clause).kind for one in texts} if len(own) > 1 else set()
         is_turned = not LIMIT.search(clause) and {_denies(one) for one in near} == {not _denies(clause)}
         if is_turned or (Kind.CONTRADICTS in kinds and Kind.REINFORCES not in kinds):

@@ -60,18 +60,18 @@ def message(
     observations: Sequence[ShownObservation], entries: Sequence[ShownEntry], *, most_entries: int
 ) -> tuple[str, tuple[int, int]]:
     """Return the message and the compression target in tokens as (least, most). Both lists are numbered from 1."""
-    seen = [_observation(number, one) for number, one in enumerate(observations, start=1)]
+    items = [_observation(number, one) for number, one in enumerate(observations, start=1)]
     file = [
         {"entry": number, "section": framed(one.section), "date": one.on, "text": framed(one.text)}
         for number, one in enumerate(entries, start=1)
     ]
-    tokens_in = tokens_of(seen) + tokens_of(file)
+    tokens_in = tokens_of(items) + tokens_of(file)
     least, most = (round(tokens_in * share) for share in TARGET)
     whole = {
         "target_tokens": {"least": least, "most": most},
         "most_entries": most_entries,
         "entries": file,
-        "observations": seen,
+        "observations": items,
     }
     return json.dumps(whole, ensure_ascii=False, indent=0), (least, most)
 
@@ -89,8 +89,8 @@ def fitting(observations: Sequence[ShownObservation]) -> int:
 def entries_of(text: str) -> list[str]:
     """Return the texts of the entries that a message showed, in their order; none where they cannot be read."""
     try:
-        found = json.loads(text)["entries"]
-        return [str(one["text"]) for one in found]
+        entries = json.loads(text)["entries"]
+        return [str(one["text"]) for one in entries]
     except (ValueError, TypeError, KeyError, RecursionError):
         return []
 

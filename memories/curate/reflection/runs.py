@@ -69,15 +69,15 @@ class Done:
 
 def reflect_due(*, at: datetime | None = None) -> list[Done]:
     """Reflect for each scope for which it is due, and finish what was begun; the run of the task."""
-    when, begun, found = to_utc(at), time.monotonic(), []
+    when, begun, results = to_utc(at), time.monotonic(), []
     for project in scopes():
         if time.monotonic() - begun >= TASK_SECONDS:
             break
         file = MemoryFile.objects.filter(project=project).first()
         is_open = file is not None and Reflection.objects.filter(file=file, state__in=OPEN).exists()
         if is_open or (not chosen("reflector").off and due(project, file, when).is_due):
-            found.append(reflect(project, at=at, seconds=TASK_CALL, source="schedule"))
-    return found
+            results.append(reflect(project, at=at, seconds=TASK_CALL, source="schedule"))
+    return results
 
 
 def scopes() -> list[Project | None]:
@@ -230,8 +230,8 @@ class _Making:
         self.row, self.at = row, at
         self.shown = entries_of(row.text)
         self.entries = {framed(one.text): one for one in document.parse(row.file.text).entries}
-        found = Memory.objects.in_bulk(row.observations)
-        self.memories = [found.get(pk) for pk in row.observations]
+        by_id = Memory.objects.in_bulk(row.observations)
+        self.memories = [by_id.get(pk) for pk in row.observations]
         allowed = usable(row.file.project).filter(pk__in=row.observations)
         self.usable = set(allowed.values_list("pk", flat=True))
         self.texts = [shown(one).text if one else "" for one in self.memories]
@@ -255,7 +255,7 @@ class _Making:
             self.counts["gone"] += 1
             return
         carried = evidence_of(text, target, claimed, self.texts)
-        evidence = [found for at in carried.places if (found := self.memories[at])]
+        evidence = [memory for at in carried.places if (memory := self.memories[at])]
         if self.repeats.has(one.kind, text, target):
             self.counts["repeated"] += 1
             return
@@ -267,7 +267,7 @@ class _Making:
                 text=text,
                 target=target,
                 evidence=evidence,
-                confidence=min((found.confidence for found in evidence), default=None),
+                confidence=min((memory.confidence for memory in evidence), default=None),
                 by=f"reflector:{self.row.model}",
                 own_words=not carried.is_whole,
                 key=f"reflection:{self.row.pk}:{place}",
@@ -294,8 +294,8 @@ class _Making:
 
     def _is_gone(self, at: int) -> bool:
         """Whether an observation was deleted, deactivated or held since it was shown."""
-        found = self.memories[at]
-        return found is None or found.pk not in self.usable
+        memory = self.memories[at]
+        return memory is None or memory.pk not in self.usable
 
     def _section(self, one: FoundProposal, target: str, evidence: Sequence[Memory]) -> str:
         """Return the section of a proposal: that of its entry, that which the reflector named, or its evidence's."""

@@ -41,7 +41,7 @@ class ClaudeBackend:
 
     def send(self, request: Request) -> Reply:
         with tempfile.TemporaryDirectory(prefix="claudeops-model-", ignore_cleanup_errors=True) as folder:
-            given = environment(
+            variables = environment(
                 os.environ,
                 home=self.home,
                 tmp_dir=Path(folder),
@@ -55,7 +55,7 @@ class ClaudeBackend:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     cwd=folder,
-                    env=given,
+                    env=variables,
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
@@ -88,8 +88,8 @@ def read(code: int, out: bytes, err: bytes) -> Reply:
     result = _result(out)
     if result is None:
         lines = err.decode("utf-8", "replace").strip().splitlines()
-        said = f": {lines[-1][:LONGEST_REASON]}" if lines else ""
-        raise Failure(f"the CLI ended with code {code} and no result{said}", again=code < 0)
+        detail = f": {lines[-1][:LONGEST_REASON]}" if lines else ""
+        raise Failure(f"the CLI ended with code {code} and no result{detail}", again=code < 0)
     reply = _reply(result)
     if result.get("subtype") in UNSTRUCTURED:
         return reply
@@ -104,9 +104,9 @@ def read(code: int, out: bytes, err: bytes) -> Reply:
 def _result(out: bytes) -> dict[str, Any] | None:
     for line in reversed(out.splitlines()):
         with contextlib.suppress(ValueError, RecursionError):
-            found = json.loads(line)
-            if isinstance(found, dict) and found.get("type") == "result":
-                return found
+            value = json.loads(line)
+            if isinstance(value, dict) and value.get("type") == "result":
+                return value
     return None
 
 
@@ -125,8 +125,8 @@ def _reply(result: dict[str, Any]) -> Reply:
 
 
 def _total(used: dict[str, Any], *names: str) -> int | None:
-    found = [each.get(name) for each in used.values() for name in names]
-    counts = [count for count in found if isinstance(count, int)]
+    values = [each.get(name) for each in used.values() for name in names]
+    counts = [count for count in values if isinstance(count, int)]
     return sum(counts) if counts else None
 
 

@@ -79,8 +79,8 @@ class HttpBackend:
 
 
 def _count(usage: dict[str, Any], name: str) -> int | None:
-    found = usage.get(name)
-    return found if isinstance(found, int) and 0 <= found < 2**31 else None
+    value = usage.get(name)
+    return value if isinstance(value, int) and 0 <= value < 2**31 else None
 
 
 @dataclass(frozen=True, slots=True)

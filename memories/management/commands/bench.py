@@ -41,11 +41,11 @@ def _export_recall(out: str, memories: str | None) -> Result:
         raise Refusal("same_file", f"--out and --memories are both {out}.", "Give two files.")
     check_writable(out)
     queries, left_out = judgements.marked_queries()
-    known = write(memories, judgements.memory_lines())
+    memory_count = write(memories, judgements.memory_lines())
     count = write(out, queries)
-    data = {"kind": "recall", "count": count, "left_out": left_out, "memories": known, "out": out}
+    data = {"kind": "recall", "count": count, "left_out": left_out, "memories": memory_count, "out": out}
     data["memories_out"] = memories
-    text = f"{count} queries are in {out}, the {known} memories that may be recalled in {memories}."
+    text = f"{count} queries are in {out}, the {memory_count} memories that may be recalled in {memories}."
     if not count:
         text = f"No hit that may be recalled is marked right yet; {out} is empty."
     if left_out:

@@ -19,10 +19,10 @@ LONGEST_SHOWN = 100
 
 
 def _project(slug: str) -> Project:
-    found = Project.objects.filter(slug=slug).first()
-    if found is None:
+    project = Project.objects.filter(slug=slug).first()
+    if project is None:
         raise Refusal("unknown_project", f"There is no project {slug!r}.", "Run: manage.py project list")
-    return found
+    return project
 
 
 class Command(VerbCommand):
@@ -46,14 +46,14 @@ class Command(VerbCommand):
             return Result(taken_back, taken_back.message)
         if dry_run:
             return _maintain_dry_run()
-        done = maintenance.maintain_due(seconds=None) or maintenance.maintain_now(by=by)
-        steps = list(done.steps.order_by("position"))
+        run = maintenance.maintain_due(seconds=None) or maintenance.maintain_now(by=by)
+        steps = list(run.steps.order_by("position"))
         lines = [f"{BY_NAME[row.name].label}: {row.counts.get('did', 0):,}" for row in steps if row.name in BY_NAME]
-        until = maintenance.undo_until(done)
+        until = maintenance.undo_until(run)
         lines.append(f"It can be undone until {until:%Y-%m-%d %H:%M} UTC.")
-        data = {"run": done.pk} | columns(done, "night", "state")
+        data = {"run": run.pk} | columns(run, "night", "state")
         data |= {"steps": {row.name: row.counts for row in steps}, "undo_until": until}
-        back = {f"manage.py curate maintain --undo {done.pk}": "take back what it changed"}
+        back = {f"manage.py curate maintain --undo {run.pk}": "take back what it changed"}
         return Result(data, "\n".join(lines), back)
 
     @verb
@@ -74,27 +74,27 @@ class Command(VerbCommand):
             data = {"observations": row["observations"]} | columns(choice, "until", "more")
             data |= {"tokens": tokens, "target_tokens": row["target_tokens"]}
             return Result(data, text if count else "Nothing is new; nothing would be asked.")
-        done = reflect(project)
-        if done.outcome in (runs.WAITING, runs.FAILED):
+        result = reflect(project)
+        if result.outcome in (runs.WAITING, runs.FAILED):
             hint = "Run: manage.py model status"
-            raise Refusal("model_unavailable", f"The reflector gave no answer: {done.why}.", hint)
-        waits = bool(done.counts.get("made"))
+            raise Refusal("model_unavailable", f"The reflector gave no answer: {result.why}.", hint)
+        waits = bool(result.counts.get("made"))
         actions = {"manage.py proposal list": "see the proposals"} if waits else {}
-        return Result(done, "\n".join(_reflected(done)), actions)
+        return Result(result, "\n".join(_reflected(result)), actions)
 
     @verb
     def triage(self, *, dry_run: bool = arg("say what would be decided; decide and ask nothing")) -> Result:
         """Decide about the proposals that wait, by rules and then by a model."""
-        done = triage(dry_run=dry_run, source="command")
+        result = triage(dry_run=dry_run, source="command")
         actions = {"manage.py proposal list": "see what waits for you"}
-        if done.why:
+        if result.why:
             actions["manage.py model status"] = "see why the model does not answer"
-        return Result(asdict(done) | {"counts": dict(done.counts())}, "\n".join(_decided(done, dry_run)), actions)
+        return Result(asdict(result) | {"counts": dict(result.counts())}, "\n".join(_decided(result, dry_run)), actions)
 
     @verb
     def status(self) -> Result:
         """Each stage of the way from observation to MEMORY.md: its last run, what waits and since when, its problem."""
-        found = status.stages()
+        stages = status.stages()
         cells: Columns = {
             "stage": "name",
             "waiting": lambda one: f"{one.what}: {one.waiting.count:,}" if one.waiting.count else "",
@@ -104,58 +104,58 @@ class Command(VerbCommand):
             "problem": "problem",
             "next": "next",
         }
-        return Result(found, listing(found, cells), _next(found))
+        return Result(stages, listing(stages, cells), _next(stages))
 
 
 def _maintain_dry_run() -> Result:
-    found = maintenance.dry_run()
+    steps = maintenance.dry_run()
     lines = []
-    for one in found:
-        said = "unknown before it runs" if one.did is None else f"{one.did:,}"
-        lines.append(f"{one.label}: {said}")
+    for one in steps:
+        amount = "unknown before it runs" if one.did is None else f"{one.did:,}"
+        lines.append(f"{one.label}: {amount}")
         lines += [f"    memory {pk}: {text[:80]} ({reason})" for pk, text, reason in one.changes[:SHOWN]]
         if len(one.changes) > SHOWN:
             lines.append(f"    and {len(one.changes) - SHOWN:,} more")
     again = {"manage.py curate maintain": "do it"}
-    return Result(found, "\n".join(lines), again)
+    return Result(steps, "\n".join(lines), again)
 
 
-def _reflected(done: Done) -> list[str]:
-    if done.outcome != runs.DONE:
-        return [f"Nothing was asked: {done.why}."]
-    counts = done.counts
+def _reflected(result: Done) -> list[str]:
+    if result.outcome != runs.DONE:
+        return [f"Nothing was asked: {result.why}."]
+    counts = result.counts
     return [
-        f"Reflection {done.number}: {counts['observations']:,} observations became {counts['made']:,} proposals; "
+        f"Reflection {result.number}: {counts['observations']:,} observations became {counts['made']:,} proposals; "
         f"{counts['repeated']:,} repeated earlier ones, {counts['gone']:,} had lost their evidence, "
         f"{counts.get('rejected', 0):,} were rejected because their evidence does not carry them.",
-        *(f"Not read: {what}." for what in done.unread),
+        *(f"Not read: {what}." for what in result.unread),
     ]
 
 
-def _decided(done: Triaged, dry_run: bool) -> list[str]:
-    if not done.said and not done.expired:
-        lines = ["Nothing was decided." if done.why or not dry_run else "Nothing waits for rules or the model."]
+def _decided(result: Triaged, dry_run: bool) -> list[str]:
+    if not result.said and not result.expired:
+        lines = ["Nothing was decided." if result.why or not dry_run else "Nothing waits for rules or the model."]
     else:
-        rows = [(a.proposal, a.tier.label, a.verdict, a.rule, a.reason[:LONGEST_SHOWN]) for a in done.said]
+        rows = [(a.proposal, a.tier.label, a.verdict, a.rule, a.reason[:LONGEST_SHOWN]) for a in result.said]
         lines = [table(["proposal", "tier", "verdict", "rule", "reason"], rows)] if rows else []
-    if done.expired:
-        lines.append(f"{done.expired:,} expired.")
-    if done.calls:
-        lines.append(f"{done.calls:,} calls of the model, {done.unread:,} proposals without a usable answer.")
-    if done.why:
-        until = f" Asking again is of no use before {exact(done.until)}." if done.until else ""
-        lines.append(f"The model decides nothing: {done.why}.{until}")
+    if result.expired:
+        lines.append(f"{result.expired:,} expired.")
+    if result.calls:
+        lines.append(f"{result.calls:,} calls of the model, {result.unread:,} proposals without a usable answer.")
+    if result.why:
+        until = f" Asking again is of no use before {exact(result.until)}." if result.until else ""
+        lines.append(f"The model decides nothing: {result.why}.{until}")
     return lines
 
 
-def _next(found: list[StageStatus]) -> dict[str, str]:
+def _next(stages: list[StageStatus]) -> dict[str, str]:
     """Say what helps where something waits or does not go on."""
-    by_name = {stage.name: stage for stage in found}
-    said = {}
+    by_name = {stage.name: stage for stage in stages}
+    actions = {}
     if any(by_name[name].problem for name in ("reflect", "triage: model")):
-        said["manage.py model status"] = "see why a model does not answer"
+        actions["manage.py model status"] = "see why a model does not answer"
     if "are new" in by_name["reflect"].next:
-        said["manage.py curate reflect"] = "reflect now on what is new"
+        actions["manage.py curate reflect"] = "reflect now on what is new"
     if by_name["triage: person"].waiting.count:
-        said["manage.py proposal list"] = "see the proposals that wait for you"
-    return said
+        actions["manage.py proposal list"] = "see the proposals that wait for you"
+    return actions

@@ -36,12 +36,17 @@ class Command(VerbCommand):
             )
         bar = Bar(self.stderr, "bytes")
         try:
-            done = install.install(source, report=bar.show)
+            result = install.install(source, report=bar.show)
         finally:
             bar.close()
-        data = {"model": state.LOCAL.name, "folder": str(done.folder), "source": done.source, "new": bool(done.source)}
-        text = f"{state.LOCAL.name} is installed in {done.folder}"
-        text += f", from {done.source}." if done.source else " already."
+        data = {
+            "model": state.LOCAL.name,
+            "folder": str(result.folder),
+            "source": result.source,
+            "new": bool(result.source),
+        }
+        text = f"{state.LOCAL.name} is installed in {result.folder}"
+        text += f", from {result.source}." if result.source else " already."
         if settings.CLAUDEOPS_EMBEDDINGS == "off":
             text += "\nCLAUDEOPS_EMBEDDINGS is off, so the model is not used."
         else:
@@ -51,13 +56,13 @@ class Command(VerbCommand):
     def _first_vectors(self) -> str:
         """Make vectors for FIRST_VECTORS seconds, so that search need not wait for a worker; say how far it came."""
         try:
-            done, left, stopped = self._make_vectors(0, FIRST_VECTORS)
+            counts, remaining, stopped = self._make_vectors(0, FIRST_VECTORS)
         except DatabaseError:  # not migrated yet, or it does not answer
             return "The vectors are made by the workers, once the database is there."
-        if stopped or left:
-            return f"{left:,} memories wait for their vector: {stopped or 'workers go on with them'}."
+        if stopped or remaining:
+            return f"{remaining:,} memories wait for their vector: {stopped or 'workers go on with them'}."
         return (
-            f"{done['embedded']:,} vectors were made. {(state.off_reason() or 'semantic search is on').capitalize()}."
+            f"{counts['embedded']:,} vectors were made. {(state.off_reason() or 'semantic search is on').capitalize()}."
         )
 
     @verb
@@ -95,29 +100,31 @@ class Command(VerbCommand):
             state.wanted()
         except SemanticOff as off:
             raise Refusal(off.code, str(off), off.fix) from off
-        done, left, stopped = self._make_vectors(backfill.enqueue_all(force=force))
-        data = {**done, "waiting": left}
+        counts, remaining, stopped = self._make_vectors(backfill.enqueue_all(force=force))
+        data = {**counts, "waiting": remaining}
         if stopped:
             raise Refusal("semantic_search_off", f"It stopped: {stopped}", "Workers continue once that is fixed.")
-        text = f"{done['embedded']:,} vectors were made, {done['unchanged']:,} were up to date."
-        if done["refused"]:
-            text += f" {done['refused']:,} texts were refused: `manage.py embeddings status` says why."
+        text = f"{counts['embedded']:,} vectors were made, {counts['unchanged']:,} were up to date."
+        if counts["refused"]:
+            text += f" {counts['refused']:,} texts were refused: `manage.py embeddings status` says why."
         return Result(data, text, {"manage.py embeddings status": "Show the progress of the vectors."})
 
     def _make_vectors(self, total: int, seconds: float = math.inf) -> tuple[dict[str, int], int, str]:
         """Make missing vectors, `total` at first. Returns the counts, how many are left, and why it stopped early."""
-        done, bar = {"embedded": 0, "unchanged": 0, "refused": 0}, Bar(self.stderr, "memories")
+        counts, bar = {"embedded": 0, "unchanged": 0, "refused": 0}, Bar(self.stderr, "memories")
         end = time.monotonic() + seconds
         try:
             while True:
                 now = backfill.backfill(seconds=2)
-                done = {name: count + getattr(now, name) for name, count in done.items()}
-                left = PendingEmbedding.objects.filter(failed_at=None).exclude(model__state=ModelState.RETIRED).count()
+                counts = {name: count + getattr(now, name) for name, count in counts.items()}
+                remaining = (
+                    PendingEmbedding.objects.filter(failed_at=None).exclude(model__state=ModelState.RETIRED).count()
+                )
                 building = EmbeddingModel.objects.filter(state=ModelState.BUILDING).exists()
-                total = max(total, left, 1)
-                bar.show("vectors", total - left, total)
-                if now.reason or not (left or building or now.busy) or time.monotonic() > end:
-                    return done, left, now.reason
+                total = max(total, remaining, 1)
+                bar.show("vectors", total - remaining, total)
+                if now.reason or not (remaining or building or now.busy) or time.monotonic() > end:
+                    return counts, remaining, now.reason
                 if now.busy:
                     time.sleep(0.5)
         finally:

@@ -24,8 +24,8 @@ class Command(VerbCommand):
     @verb
     def report(self, *, days: int = DAYS) -> Result:
         """For each rule and model, how often people disagreed; proposed thresholds."""
-        made = gate_report.report(timezone.now(), days)
-        lines = [f"{made.decisions:,} decisions in {days} days, {made.labelled:,} of them labelled by people."]
+        summary = gate_report.report(timezone.now(), days)
+        lines = [f"{summary.decisions:,} decisions in {days} days, {summary.labelled:,} of them labelled by people."]
         labels: Columns = {
             "decisions": lambda row: f"{row.decisions:,}",
             "labelled": lambda row: f"{row.labelled:,}",
@@ -39,20 +39,20 @@ class Command(VerbCommand):
             "why": "why",
         }
         tables = (
-            listing(made.rules, {"rule": "name", "verdict": "verdict", **labels, **meaning}),
-            listing(made.models, {"model": "name", "said": "verdict", **labels}),
-            listing(made.proposals, proposed),
+            listing(summary.rules, {"rule": "name", "verdict": "verdict", **labels, **meaning}),
+            listing(summary.models, {"model": "name", "said": "verdict", **labels}),
+            listing(summary.proposals, proposed),
         )
         lines += [f"\n{text}" for text in tables if text]
         actions = {
             f'manage.py gate apply {one.name} {one.value:g} --reason "{one.why}"': "set what is proposed"
-            for one in made.proposals
+            for one in summary.proposals
             if one.value is not None and one.value != one.now
         }
-        data = columns(made, "since", "decisions", "labelled") | {
-            "rules": [_data(row) for row in made.rules],
-            "models": [_data(row) for row in made.models],
-            "thresholds": made.proposals,
+        data = columns(summary, "since", "decisions", "labelled") | {
+            "rules": [_data(row) for row in summary.rules],
+            "models": [_data(row) for row in summary.models],
+            "thresholds": summary.proposals,
         }
         lines += ["", *actions] if actions else []
         return Result(data, "\n".join(lines), actions)

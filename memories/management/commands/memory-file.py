@@ -46,7 +46,7 @@ class Command(VerbCommand):
         limit: int = arg(f"commits, at most {MOST_LISTED} (default 20)", default=20, within=(1, MOST_LISTED)),
     ) -> Result:
         """Its commits, the latest first."""
-        found = files.log(_read(project), most=limit)
+        commits = files.log(_read(project), most=limit)
         cells: Columns = {
             "commit": lambda one: one.sha[:SHORT],
             "at (UTC)": lambda one: exact(one.at),
@@ -54,17 +54,17 @@ class Command(VerbCommand):
             "lines": lambda one: f"+{one.added} -{one.removed}",
             "subject": "subject",
         }
-        return Result([_commit(one) for one in found], listing(found, cells, "It has no commit yet."))
+        return Result([_commit(one) for one in commits], listing(commits, cells, "It has no commit yet."))
 
     @verb
     def blame(self, *, project: Project | None = PROJECT) -> Result:
         """Each line with who wrote it, when, and from which session."""
-        found = files.blame(_read(project))
+        lines = files.blame(_read(project))
         rows = [
             (one.sha[:SHORT] if one else "", one.author if one else "not committed", one and f"{one.at:%Y-%m-%d}", text)
-            for text, one in found
+            for text, one in lines
         ]
-        data = [{"line": text, "commit": _commit(one) if one else None} for text, one in found]
+        data = [{"line": text, "commit": _commit(one) if one else None} for text, one in lines]
         text = table(["commit", "author", "on", "line"], rows) if rows else "There is no entry yet."
         return Result(data, text)
 
@@ -78,21 +78,21 @@ class Command(VerbCommand):
     ) -> Result:
         """Undo a commit by a new one."""
         file = _read(project)
-        found = list(file.commits.filter(sha__startswith=commit.lower())[:2]) if len(commit) >= 4 else []
-        if len(found) != 1:
-            words = "is the beginning of several" if found else "is none of its"
+        commits = list(file.commits.filter(sha__startswith=commit.lower())[:2]) if len(commit) >= 4 else []
+        if len(commits) != 1:
+            words = "is the beginning of several" if commits else "is none of its"
             raise Refusal("commit_not_found", f"{commit[:64]!r} {words} commits.", "Run: manage.py memory-file log")
-        after = files.revert(file, found[0].sha, by=by)
-        return Result(_data(after), f"{found[0].sha[:SHORT]} is reverted: {found[0].subject}")
+        after = files.revert(file, commits[0].sha, by=by)
+        return Result(_data(after), f"{commits[0].sha[:SHORT]} is reverted: {commits[0].subject}")
 
     @verb
     def sync(self, *, project: Project | None = PROJECT) -> Result:
         """Read what people changed, and commit what is approved, now."""
-        file, found = _read(project), files.promote_due()
+        file, result = _read(project), files.promote_due()
         file = MemoryFile.objects.get(pk=file.pk)
-        lines = [f"{file}: {file.entries} of {MOST} entries. {file.problem}".rstrip(), f"{len(found.done)} committed."]
-        data = _data(file) | {"committed": found.done, "waiting": found.waiting}
-        return Result(data, "\n".join([*lines, *found.waiting]))
+        lines = [f"{file}: {file.entries} of {MOST} entries. {file.problem}".rstrip(), f"{len(result.done)} committed."]
+        data = _data(file) | {"committed": result.done, "waiting": result.waiting}
+        return Result(data, "\n".join([*lines, *result.waiting]))
 
 
 def _read(project: Project | None) -> MemoryFile:

@@ -108,10 +108,10 @@ class Command(VerbCommand):
             assert stored is not None  # noqa: S101  (a person's memory is stored or refused)
             if persistent:
                 verbs.mark_persistent(stored, **vars(why))
-        made = Memory.objects.select_related("project").get(pk=stored)
+        memory = Memory.objects.select_related("project").get(pk=stored)
         if confidence is not None and not 0 <= confidence <= 1:
-            self.stderr.write(f"Confidence is a number from 0 to 1; {made.confidence:g} was stored.")
-        return Result(as_data(made), f"Memory {stored} is stored: {made}", look(stored))
+            self.stderr.write(f"Confidence is a number from 0 to 1; {memory.confidence:g} was stored.")
+        return Result(as_data(memory), f"Memory {stored} is stored: {memory}", look(stored))
 
     @verb
     def list_(
@@ -132,17 +132,17 @@ class Command(VerbCommand):
             chosen = {"verdict": Verdict.ALLOW, "active": "false" if inactive else "true"}
         rows = filter_rows(MemoryFilterSet, {**vars(filters), **chosen}, Memory.objects.all())
         count = rows.count()
-        found = list(rows.select_related("project")[:limit])
-        text = memory_text.as_table(found) + more(len(found), count)
-        return Result({"count": count, "memories": all_as_data(found)}, text)
+        page = list(rows.select_related("project")[:limit])
+        text = memory_text.as_table(page) + more(len(page), count)
+        return Result({"count": count, "memories": all_as_data(page)}, text)
 
     @verb
     def show(self, memory: str = MEMORY) -> Result:
         """One memory with its history."""
-        found = find_memory(memory)
-        changes = list(MemoryChange.objects.filter(memory=found))
-        data = as_data(found) | {"history": [change_data(change) for change in changes]}
-        return Result(data, memory_text.as_text(found, changes))
+        row = find_memory(memory)
+        changes = list(MemoryChange.objects.filter(memory=row))
+        data = as_data(row) | {"history": [change_data(change) for change in changes]}
+        return Result(data, memory_text.as_text(row, changes))
 
     @verb
     def edit(
@@ -191,7 +191,7 @@ class Command(VerbCommand):
     ) -> Result:
         """Memories with a window of time: told now, and next."""
         scope = project.pk if project else ANY_PROJECT
-        found = upcoming(usable(scope, ANY_AGENT).select_related("project"), timezone.now(), days=days)
+        entries = upcoming(usable(scope, ANY_AGENT).select_related("project"), timezone.now(), days=days)
         data = [
             {
                 "memory": memory,
@@ -199,9 +199,9 @@ class Command(VerbCommand):
                 "start": one.opening and one.opening[0],
                 "end": one.opening and one.opening[1],
             }
-            for memory, one in zip(all_as_data([one.memory for one in found]), found, strict=True)
+            for memory, one in zip(all_as_data([one.memory for one in entries]), entries, strict=True)
         ]
-        return Result(data, memory_text.timed_table(found, f"No memory has a window in the next {days} days."))
+        return Result(data, memory_text.timed_table(entries, f"No memory has a window in the next {days} days."))
 
     @verb
     def decay(self, *, dry_run: bool = DRY_RUN) -> Result:
@@ -247,11 +247,11 @@ class Command(VerbCommand):
         by: str = by(),
     ) -> Result:
         """Bring back what the MEMORY.md files hold, when the database is lost; twice changes nothing."""
-        done = rebuild.rebuild(project, everything=not project, by=by, dry_run=dry_run)
+        results = rebuild.rebuild(project, everything=not project, by=by, dry_run=dry_run)
         names = ("file", "commits", "proposals", "memories", "known", "problem")
         cells = {"known already" if name == "known" else name: name for name in names}
-        text = listing(done, cells, "This host has no MEMORY.md.")
-        return Result(done, f"{text}\nNothing was stored (--dry-run)." if dry_run else text)
+        text = listing(results, cells, "This host has no MEMORY.md.")
+        return Result(results, f"{text}\nNothing was stored (--dry-run)." if dry_run else text)
 
     held = stopped.held
     discarded = stopped.discarded
@@ -281,11 +281,11 @@ class Command(VerbCommand):
         lines += [f"  inactive, {reason or 'no reason given'}: {count:,}" for reason, count in data["inactive"].items()]
         lines += [f"  active, {category}: {count:,}" for category, count in data["categories"].items()]
         for tier in TIERS:
-            made = ops.build(budget=ops.budget_for(), at=timezone.now())
-            data["tiers"][tier] = {"budget": made.budget, "tokens": made.tokens, "counts": made.counts}
+            injection = ops.build(budget=ops.budget_for(), at=timezone.now())
+            data["tiers"][tier] = {"budget": injection.budget, "tokens": injection.tokens, "counts": injection.counts}
             lines.append(
-                f"Tier {tier} is told {made.counts['included']:,} of {_memories(made.counts['eligible'])}, "
-                f"{made.tokens:,} of {made.budget:,} tokens."
+                f"Tier {tier} is told {injection.counts['included']:,} of {_memories(injection.counts['eligible'])}, "
+                f"{injection.tokens:,} of {injection.budget:,} tokens."
             )
         if data["sweep_is_due"]:
             lines.append("Some are due to age; the next session, or memory decay, sees to it.")
@@ -315,7 +315,7 @@ class Command(VerbCommand):
     ) -> Result:
         """Read memories that export wrote; the same file twice changes nothing."""
         with reading(file) as lines:
-            done = import_lines(lines, trust=trust, **vars(why))
+            result = import_lines(lines, trust=trust, **vars(why))
         words = {
             "created": "imported",
             "held": "held for review",
@@ -324,16 +324,16 @@ class Command(VerbCommand):
             "discarded": "say nothing",
             "purged": "left out, since a person had their texts purged here",
         }
-        counts = [f"{getattr(done, name):,} {text}" for name, text in words.items() if getattr(done, name)]
+        counts = [f"{getattr(result, name):,} {text}" for name, text in words.items() if getattr(result, name)]
         text = f"{', '.join(counts) or 'There was no memory in it'}."
-        if done.projects:
-            text += f" New projects: {', '.join(done.projects)}."
-        if done.judged:
+        if result.projects:
+            text += f" New projects: {', '.join(result.projects)}."
+        if result.judged:
             text += (
-                f" {_memories(done.judged)} without a signature of this installation went through the gate as imports; "
-                "--trust takes such rows as they are."
+                f" {_memories(result.judged)} without a signature of this installation went through the gate as "
+                "imports; --trust takes such rows as they are."
             )
-        return Result(done, text)
+        return Result(result, text)
 
     @verb
     def promote(self, ids: Sequence[Memory] = memories("numbers or UUIDs of project memories"), *, why: Why) -> Result:
@@ -355,11 +355,11 @@ class Command(VerbCommand):
         why: Why,
     ) -> Result:
         """Copy memories to another project, with their history."""
-        done = copy_to(ids, find_project(to), **vars(why))
-        rest = sum(not one.created for one in done)
-        text = f"{_memories(len(done) - rest)} copied to {to}"
+        copies = copy_to(ids, find_project(to), **vars(why))
+        rest = sum(not one.created for one in copies)
+        text = f"{_memories(len(copies) - rest)} copied to {to}"
         text += f"; {rest:,} known there already." if rest else "."
-        return Result(done, text, look(done[0].memory_id))
+        return Result(copies, text, look(copies[0].memory_id))
 
 
 def delete_inactive(days: int, *, erase: bool, yes: bool, by: str, reason: str) -> Result:

@@ -30,7 +30,7 @@ class Command(VerbCommand):
     @verb
     def status(self) -> Result:
         """Which model each role has, what it has spent today (UTC), and what waits for it."""
-        found = status.states()
+        states = status.states()
         cells: Columns = {
             "role": "chosen.role.name",
             "model": lambda one: f"{one.chosen.backend_name}:{one.chosen.model}" if one.chosen.model else "",
@@ -46,7 +46,7 @@ class Command(VerbCommand):
             "why": "trouble",
         }
         see = {"manage.py model test observer": "ask the model of a role"}
-        return Result([_data(state) for state in found], listing(found, cells), see)
+        return Result([_data(state) for state in states], listing(states, cells), see)
 
     @verb
     def test(self, role: str = arg(f"one of {', '.join(ROLES)}")) -> Result:
@@ -70,22 +70,22 @@ class Command(VerbCommand):
             calls = -(-waits // LARGEST)
             text = f"{quantity(waits, 'pair')} to judge, in about {quantity(calls, 'call')}."
             return Result({"waiting": waits, "calls": calls}, text)
-        done = judge_waiting()
-        left = Disagreement.objects.unjudged().count()
-        if done.why and not done.calls and left:
-            why = f"The judge was not asked; {quantity(left, 'pair')} left: {done.why}."
+        result = judge_waiting()
+        remaining = Disagreement.objects.unjudged().count()
+        if result.why and not result.calls and remaining:
+            why = f"The judge was not asked; {quantity(remaining, 'pair')} left: {result.why}."
             raise Refusal("model_unavailable", why, "Run: manage.py model status")
-        rows = [(ACTIONS[action], str(done.actions[action])) for action in Action if done.actions[action]]
+        rows = [(ACTIONS[action], str(result.actions[action])) for action in Action if result.actions[action]]
         data = {
-            "actions": {str(action): done.actions[action] for action in Action},
-            "without_verdict": done.unread,
-            **columns(done, "calls", "tokens_in", "tokens_out"),
-            "cost_usd": round(done.cost_usd, 6),
-            "waiting": left,
-            "why": done.why,
+            "actions": {str(action): result.actions[action] for action in Action},
+            "without_verdict": result.unread,
+            **columns(result, "calls", "tokens_in", "tokens_out"),
+            "cost_usd": round(result.cost_usd, 6),
+            "waiting": remaining,
+            "why": result.why,
         }
-        ended = f"{quantity(done.calls, 'call')}, ${done.cost_usd:.4f}; {quantity(left, 'pair')} left"
-        ended += f": {done.why}." if done.why else "."
+        ended = f"{quantity(result.calls, 'call')}, ${result.cost_usd:.4f}; {quantity(remaining, 'pair')} left"
+        ended += f": {result.why}." if result.why else "."
         return Result(data, "\n".join([table(["pairs", "number"], rows), ended] if rows else [ended]))
 
 

@@ -42,8 +42,8 @@ class Command(VerbCommand):
     ) -> Result:
         """Say what an import would change."""
         pack = _read(file)
-        found = difference(pack, find_project(into))
-        return Result(_data(pack, found), _text(pack, found, into))
+        changes = difference(pack, find_project(into))
+        return Result(_data(pack, changes), _text(pack, changes, into))
 
     @verb
     def import_(
@@ -60,20 +60,21 @@ class Command(VerbCommand):
         if not apply:
             if approve:
                 raise Refusal("usage", "--approve needs --apply.", "Look at the difference first, then give both.")
-            found = difference(pack, project)
-            text = _text(pack, found, into)
-            if found.is_empty:
-                return Result(_data(pack, found), text)
+            diff = difference(pack, project)
+            text = _text(pack, diff, into)
+            if diff.is_empty:
+                return Result(_data(pack, diff), text)
             more = {f"manage.py pack import {file} --into {into} --apply": "store it"}
-            return Result(_data(pack, found), f"{text}\nNothing was stored; add --apply.", more)
-        done = apply_pack(pack, project, by=by, approve=approve)
-        text = f"{done.created:,} new, {done.changed:,} changed, {done.held:,} held for review, {done.same:,} the same."
-        if done.left:
-            text += f" {done.left:,} kept their text, because the gate holds the pack's."
-        if done.purged:
-            text += f" {done.purged:,} were left out, since a person had their texts purged here."
+            return Result(_data(pack, diff), f"{text}\nNothing was stored; add --apply.", more)
+        result = apply_pack(pack, project, by=by, approve=approve)
+        text = f"{result.created:,} new, {result.changed:,} changed, {result.held:,} held for review, "
+        text += f"{result.same:,} the same."
+        if result.left:
+            text += f" {result.left:,} kept their text, because the gate holds the pack's."
+        if result.purged:
+            text += f" {result.purged:,} were left out, since a person had their texts purged here."
         see = {f"manage.py memory list --project {into} --held": "see what waits for review"}
-        return Result(done, text, see if done.held else {})
+        return Result(result, text, see if result.held else {})
 
 
 def _read(file: str) -> Pack:
@@ -89,51 +90,51 @@ def _read(file: str) -> Pack:
         raise Refusal("file", f"{file} cannot be read: {why}.") from None
 
 
-def _data(pack: Pack, found: Difference) -> dict[str, Any]:
+def _data(pack: Pack, diff: Difference) -> dict[str, Any]:
     return {
         "project": pack.project,
         "sha256": pack.sha256,
-        "same": found.same,
+        "same": diff.same,
         "new": [
             one.model_dump(mode="json")
-            | {"contradicts": found.conflicts.get(one.uuid, []), "held": found.held.get(one.uuid, "")}
-            for one in found.new
+            | {"contradicts": diff.conflicts.get(one.uuid, []), "held": diff.held.get(one.uuid, "")}
+            for one in diff.new
         ],
         "changed": [
             {
                 "id": edited.memory_id,
                 "before": dict(edited.before),
                 "after": {name: getattr(edited.packed, name) for name in edited.before},
-                "held": found.held.get(edited.packed.uuid, ""),
+                "held": diff.held.get(edited.packed.uuid, ""),
             }
-            for edited in found.changed
+            for edited in diff.changed
         ],
-        "missing": found.missing,
-        "purged": [str(uuid) for uuid in found.purged],
+        "missing": diff.missing,
+        "purged": [str(uuid) for uuid in diff.purged],
     }
 
 
-def _text(pack: Pack, found: Difference, into: str) -> str:
+def _text(pack: Pack, diff: Difference, into: str) -> str:
     lines = [
-        f"Pack of {pack.project}, memories in it: {len(pack.memories):,}. In {into}: {len(found.new):,} new, "
-        f"{len(found.changed):,} changed, {len(found.same):,} the same, {len(found.missing):,} only here (they stay)."
+        f"Pack of {pack.project}, memories in it: {len(pack.memories):,}. In {into}: {len(diff.new):,} new, "
+        f"{len(diff.changed):,} changed, {len(diff.same):,} the same, {len(diff.missing):,} only here (they stay)."
     ]
-    for one in found.new[:SHOWN]:
+    for one in diff.new[:SHOWN]:
         lines.append(f"+ [{one.category}] {one.observation}")
-        if opposed := found.conflicts.get(one.uuid):
+        if opposed := diff.conflicts.get(one.uuid):
             lines.append(f"    contradicts memory {', '.join(map(str, opposed))}")
-        if reason := found.held.get(one.uuid):
+        if reason := diff.held.get(one.uuid):
             lines.append(f"    held for review: {reason}")
-    lines += _more(len(found.new), "new")
-    for edited in found.changed[:SHOWN]:
+    lines += _more(len(diff.new), "new")
+    for edited in diff.changed[:SHOWN]:
         names = ", ".join(edited.before)
         text = marked(edited.text) if "observation" in edited.before else edited.packed.observation
         lines.append(f"~ memory {edited.memory_id} ({names}): {text}")
-        if reason := found.held.get(edited.packed.uuid):
+        if reason := diff.held.get(edited.packed.uuid):
             lines.append(f"    keeps its text: {reason}")
-    lines += _more(len(found.changed), "changed")
-    if found.purged:
-        lines.append(f"{len(found.purged):,} left out, since a person had their texts purged here.")
+    lines += _more(len(diff.changed), "changed")
+    if diff.purged:
+        lines.append(f"{len(diff.purged):,} left out, since a person had their texts purged here.")
     return "\n".join(lines)
 
 

@@ -66,8 +66,8 @@ class Settings:
 
     def changes(self, known: Project) -> dict[str, Any]:
         """Return the settings that were given; a lifetime and a limit change theirs among those of `known`."""
-        given = {name: getattr(self, name, None) for name in SETTINGS}
-        changes = {name: value for name, value in given.items() if value is not None}
+        values = {name: getattr(self, name, None) for name in SETTINGS}
+        changes = {name: value for name, value in values.items() if value is not None}
         changes |= {name: changes[name] == "yes" for name in ("takes_phrases", "observed") if name in changes}
         if self.files_of:
             changes["files_folder"], changes["files_pattern"] = LAYOUTS[self.files_of]
@@ -132,8 +132,8 @@ class Command(VerbCommand):
         if not changes:
             raise Refusal("usage", "Nothing to change was given.", "manage.py project set --help lists what can be.")
         changed = set_project(project, **changes)
-        said = f"is changed: {', '.join(changed)}." if changed else "was like this already."
-        return Result(_data(project) | {"changed": changed}, f"Project {slug} {said}", _look(slug))
+        outcome = f"is changed: {', '.join(changed)}." if changed else "was like this already."
+        return Result(_data(project) | {"changed": changed}, f"Project {slug} {outcome}", _look(slug))
 
 
 def _data(project: Project) -> dict[str, Any]:

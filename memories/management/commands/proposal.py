@@ -48,7 +48,7 @@ class Command(VerbCommand):
             chosen["tier"] = str(next(one.value for one in Tier if one.label == tier))
         proposed = Proposal.objects.select_related("file__project")
         rows = filter_rows(ProposalFilterSet, chosen, proposed, "manage.py proposal list --help")
-        count, found = rows.count(), list(rows[:limit])
+        count, page = rows.count(), list(rows[:limit])
         cells: Columns = {
             "id": "pk",
             "kind": "kind",
@@ -57,10 +57,10 @@ class Command(VerbCommand):
             "trust": "trust",
             "text": lambda one: (one.text or one.target)[:LONGEST_SHOWN],
         }
-        text = listing(found, cells, "No proposal matches.")
-        text += more(len(found), count)
-        actions = {f"manage.py proposal show {found[0].pk}": "see its evidence"} if found else {}
-        return Result({"count": count, "proposals": proposals_as_data(found)}, text, actions)
+        text = listing(page, cells, "No proposal matches.")
+        text += more(len(page), count)
+        actions = {f"manage.py proposal show {page[0].pk}": "see its evidence"} if page else {}
+        return Result({"count": count, "proposals": proposals_as_data(page)}, text, actions)
 
     @verb
     def show(self, id: int) -> Result:  # noqa: A002  (the name of the argument)
@@ -112,16 +112,16 @@ def _each(verb: Callable[..., Proposal], ids: Sequence[int], word: str, *, by: s
     ids = list(dict.fromkeys(ids))
     if len(ids) == 1:
         verb(ids[0], by=by, **given)  # a refusal has its code and fix
-        done = proposals.Many(tuple(ids))
+        result = proposals.Many(tuple(ids))
     else:
-        done = proposals.each(verb, ids, by=by, **given)
-    lines = [f"{len(done.done)} {word}: {', '.join(map(str, done.done))}."] if done.done else []
-    back = {f"manage.py proposal undo {' '.join(map(str, done.done))}": "take it back"}
+        result = proposals.each(verb, ids, by=by, **given)
+    lines = [f"{len(result.done)} {word}: {', '.join(map(str, result.done))}."] if result.done else []
+    back = {f"manage.py proposal undo {' '.join(map(str, result.done))}": "take it back"}
     return Result(
-        {"done": done.done, "refused": done.refused},
-        "\n".join([*lines, *done.refused]),
-        (back if done.done and verb is not proposals.undo else {}) | LOOK,
-        exit_code=1 if done.refused else 0,
+        {"done": result.done, "refused": result.refused},
+        "\n".join([*lines, *result.refused]),
+        (back if result.done and verb is not proposals.undo else {}) | LOOK,
+        exit_code=1 if result.refused else 0,
     )
 
 

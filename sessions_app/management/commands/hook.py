@@ -96,8 +96,8 @@ class Command(VerbCommand):
         path = choice.file(shared=bool(token and token.startswith("$")))
         before = settings_file.read(path)
         text = installer.EMPTY if before is None else before
-        kept = [one.token for one in installer.installed(text)]
-        secret = token or next((one for one in kept if one.startswith("$") or installations.usable(one)), None)
+        tokens = [one.token for one in installer.installed(text)]
+        secret = token or next((one for one in tokens if one.startswith("$") or installations.usable(one)), None)
         address = url or settings.CLAUDEOPS_HOOK_URL or DEFAULT_URL
         if not ADDRESS.fullmatch(address):
             raise Refusal("usage", "--url is an address that begins with http:// or https://.")
@@ -113,25 +113,25 @@ class Command(VerbCommand):
         data = {"file": str(path), "hooks": names, "url": address, "difference": difference, "written": False}
         if before == after and secret is not None:
             _observe(choice, secret, beside)  # a file or a row may be missing
-            said = ["The hooks are installed already.", *_of_the_secret(path, secret, beside, bool(choice.project))]
-            return Result(data | {"warnings": said[1:]}, "\n".join(said))
+            lines = ["The hooks are installed already.", *_of_the_secret(path, secret, beside, bool(choice.project))]
+            return Result(data | {"warnings": lines[1:]}, "\n".join(lines))
         if not self.agreed(difference, yes=choice.yes, dry_run=choice.dry_run):
             return Result(data, unchanged(difference, choice.dry_run))
         if secret is None:
             of = project_at(str(path.parent.parent)) if choice.project else None
             where = installations.where_of(path, of)
-            made, secret = installations.make_token(where, project=of, by=current_user())
+            token_row, secret = installations.make_token(where, project=of, by=current_user())
             try:
                 settings_file.write(path, before, written(secret))
             except BaseException:
-                made.delete()
+                token_row.delete()
                 raise
         else:
             settings_file.write(path, before, after)
         _observe(choice, secret, beside)
         warnings = [*installer.warnings(after), *_of_the_secret(path, secret, beside, bool(choice.project))]
-        said = [f"Installed in {path}.", *warnings]
-        return Result(data | {"written": True, "warnings": said[1:]}, "\n".join(said), STATUS)
+        lines = [f"Installed in {path}.", *warnings]
+        return Result(data | {"written": True, "warnings": lines[1:]}, "\n".join(lines), STATUS)
 
     @verb
     def status(
@@ -140,7 +140,7 @@ class Command(VerbCommand):
         """Say for each hook when it was last heard of."""
         now = timezone.now()
         files = installations.files_of(os.environ, [Path(project).absolute()] if project else [])
-        found = installations.states(files, os.environ, at=now)
+        states = installations.states(files, os.environ, at=now)
         cells: Columns = {
             "hook": lambda one: one.event or "-",
             "for": lambda one: one.name or "-",
@@ -152,9 +152,9 @@ class Command(VerbCommand):
             "calls": "calls",
             "problem": lambda one: one.problem or "-",
         }
-        data = [asdict(one) | {"file": str(one.file) if one.file else None} for one in found]
-        said = [listing(found, cells, "No hook is installed here, and none was heard of."), _folders(now)]
-        return Result(data, "\n\n".join(filter(None, said)))
+        data = [asdict(one) | {"file": str(one.file) if one.file else None} for one in states]
+        sections = [listing(states, cells, "No hook is installed here, and none was heard of."), _folders(now)]
+        return Result(data, "\n\n".join(filter(None, sections)))
 
     @verb
     def uninstall(self, *, choice: Choice) -> Result:
@@ -174,18 +174,18 @@ class Command(VerbCommand):
             return Result(data, f"No hook of ours is in {' or '.join(map(str, files))}.")
         if not self.agreed(difference, yes=choice.yes, dry_run=choice.dry_run):
             return Result(data, unchanged(difference, choice.dry_run))
-        said = []
+        lines = []
         for path, before, rest in changes:
             settings_file.write(path, before, rest)
-            said.append(f"Taken out of {path}.")
-            left = {one.token for one in installer.installed(rest or installer.EMPTY)}
-            gone = [one for one in installer.installed(before) if one.token not in left]
-            said += [f"Token {name} is revoked." for name in installations.forget(gone, by=current_user())]
+            lines.append(f"Taken out of {path}.")
+            remaining = {one.token for one in installer.installed(rest or installer.EMPTY)}
+            gone = [one for one in installer.installed(before) if one.token not in remaining]
+            lines += [f"Token {name} is revoked." for name in installations.forget(gone, by=current_user())]
             if OBSERVE in names:
                 settings_file.token_file(path, os.environ).unlink(missing_ok=True)
         if OBSERVE in names:
             installations.unwatch(os.environ, choice.folder)
-        return Result(data | {"written": True}, "\n".join(said), STATUS)
+        return Result(data | {"written": True}, "\n".join(lines), STATUS)
 
 
 def _observe(choice: Choice, secret: str, beside: Path) -> None:
@@ -212,9 +212,9 @@ def _of_the_secret(path: Path, secret: str, beside: Path, of_project: bool) -> l
     """Keep the token that is in the file, and perhaps in the one beside it, out of git, and say how it is kept."""
     if secret.startswith("$"):
         return [f"The CLI takes the token from the variable {secret[1:]}: export it where the CLI is started."]
-    said = [words for file in (path, beside) if file.exists() and (words := settings_file.keep_from_git(file))]
-    if not said and of_project:
-        said = ["The file holds a token: keep it out of version control."]
+    lines = [words for file in (path, beside) if file.exists() and (words := settings_file.keep_from_git(file))]
+    if not lines and of_project:
+        lines = ["The file holds a token: keep it out of version control."]
     if settings_file.open_to_others(path):
-        said.append(f"Others on this machine can read the file, and the token in it: chmod 600 {path}")
-    return said
+        lines.append(f"Others on this machine can read the file, and the token in it: chmod 600 {path}")
+    return lines

@@ -70,11 +70,11 @@ class Command(SoleCommand):
         queue: bool = arg("leave the observation to the workers"),
         yes: bool = arg("do not ask"),
     ) -> Result:
-        given = Named(ArrivedBy.COMMAND, project=project, agent=agent)
-        looked = self._look(list(_files(paths, backfill)), given)
+        origin = Named(ArrivedBy.COMMAND, project=project, agent=agent)
+        looked = self._look(list(_files(paths, backfill)), origin)
         wanted = [one for one in looked if one.is_wanted]
-        known = [one.arrival.transcript.pk for one in looked if one.arrival.transcript]
-        again = list(TranscriptPart.objects.filter(transcript__in=known, state__in=STOPPED))
+        transcript_ids = [one.arrival.transcript.pk for one in looked if one.arrival.transcript]
+        again = list(TranscriptPart.objects.filter(transcript__in=transcript_ids, state__in=STOPPED))
         price = cost.estimate(
             [*(one.arrival.characters for one in wanted), *(len(part.prepared) for part in again)],
             sum(one.arrival.planned for one in wanted) + len(again),
@@ -83,21 +83,21 @@ class Command(SoleCommand):
         lines = [_counted(looked), *_left_out(looked)]
         if again:
             lines.append(f"Parts that failed, or whose answer could not be read, to be observed again: {len(again):,}.")
-        said = "\n".join([*lines, f"To observe: {price}.", *_of_the_budget(price)])
+        summary = "\n".join([*lines, f"To observe: {price}.", *_of_the_budget(price)])
         data = {"files": [_data(one) for one in looked], "estimate": price.as_data(), "observed": None}
         # Parts wait where an earlier run was interrupted, or could not go on.
-        waiting = TranscriptPart.objects.filter(transcript__in=known, state=PartState.WAITING)
+        waiting = TranscriptPart.objects.filter(transcript__in=transcript_ids, state=PartState.WAITING)
         begun = {*waiting.values_list("transcript", flat=True), *(part.transcript_id for part in again)}
         if dry_run or not (wanted or begun):
-            return Result(data, f"{said}\nNothing was changed (--dry-run)." if dry_run else said)
-        if (wanted or again) and not self.agreed(said, yes=yes, question="Observe them?", what="cost"):
+            return Result(data, f"{summary}\nNothing was changed (--dry-run)." if dry_run else summary)
+        if (wanted or again) and not self.agreed(summary, yes=yes, question="Observe them?", what="cost"):
             return Result(data, "Nothing was changed.")
         with pipeline.draining(settings.CLAUDEOPS_HOST) as mine:
             for part in again:
                 with suppress(Conflict):  # it is done, or is being observed, by now
                     send_again(part, by="the command")
-            taken = [arrivals.take_in(one.path, one.named) for one in wanted]
-            ids = {*begun, *(one.transcript.pk for one in taken if one.transcript)}
+            results = [arrivals.take_in(one.path, one.named) for one in wanted]
+            ids = {*begun, *(one.transcript.pk for one in results if one.transcript)}
             if queue or not mine:
                 why = "" if queue else " A worker of this host is at it already."
                 return Result(data, f"The workers observe {quantity(len(ids), 'file')}.{why}", LOOK)
@@ -116,37 +116,37 @@ class Command(SoleCommand):
     def _drained(self, data: dict[str, Any], ids: list[int]) -> Result:
         """Take the parts of these transcripts through their stages, here."""
         of = TranscriptPart.objects.filter(transcript__in=ids, state=PartState.WAITING).count()
-        done: list[int] = []
+        part_ids: list[int] = []
 
         def progress(part: TranscriptPart) -> None:
-            done.append(part.pk)
-            self.stderr.write(f"{len(done):,} of {of:,}: {part}: {part.state}")
+            part_ids.append(part.pk)
+            self.stderr.write(f"{len(part_ids):,} of {of:,}: {part}: {part.state}")
 
-        found = pipeline.drain(
+        counts = pipeline.drain(
             settings.CLAUDEOPS_HOST, turns_of, repeats, transcripts=ids, seconds=FOREVER, after=progress
         )
-        rows = Fact.objects.filter(segment__part__in=done).order_by().values_list("outcome").annotate(Count("pk"))
+        rows = Fact.objects.filter(segment__part__in=part_ids).order_by().values_list("outcome").annotate(Count("pk"))
         facts = {outcome or "waiting": number for outcome, number in rows}
         problems = _problems(ids)
-        stopped = {"failed": found.failed, "unreadable": found.unreadable}
-        waiting = of - found.done - sum(stopped.values())
+        stopped = {"failed": counts.failed, "unreadable": counts.unreadable}
+        waiting = of - counts.done - sum(stopped.values())
         data["observed"] = {
-            "parts": {"done": found.done, "waiting": waiting, **stopped},
+            "parts": {"done": counts.done, "waiting": waiting, **stopped},
             "facts": facts,
             "problems": problems,
         }
         outcomes = [one for one in FactOutcome if one.value in facts]
         words = ", ".join(f"{facts[one.value]:,} {one.label}" for one in outcomes)
         of_facts = quantity(sum(facts.values()), "fact") + (f" ({words})" if words else "")
-        said = [f"Observed: {found.done:,} of {of:,} parts, {of_facts}.", *problems]
-        if found.unreadable:
-            some = quantity(found.unreadable, "part")
-            said.append(
+        lines = [f"Observed: {counts.done:,} of {of:,} parts, {of_facts}.", *problems]
+        if counts.unreadable:
+            some = quantity(counts.unreadable, "part")
+            lines.append(
                 f"Not observed: {some}. The workers ask the observer again later; the same command asks it now."
             )
         if waiting:
-            said.append("What waits is caught up by the workers, or by the same command later.")
-        return Result(data, "\n".join(said), LOOK, exit_code=1 if any(stopped.values()) else 0)
+            lines.append("What waits is caught up by the workers, or by the same command later.")
+        return Result(data, "\n".join(lines), LOOK, exit_code=1 if any(stopped.values()) else 0)
 
 
 LOOK = {"manage.py doctor": "see how much waits"}
@@ -156,33 +156,33 @@ def _files(paths: Sequence[str], backfill: bool) -> Iterator[Path]:
     """Yield the files to look at, each once, those of a folder from the oldest on. Raises Refusal."""
     if not paths and not backfill:
         raise Refusal("usage", "Say what to observe: files, folders, or --backfill.", "manage.py observe --help")
-    known = [] if paths else folders_here()
-    if not paths and not known:
+    folders = [] if paths else folders_here()
+    if not paths and not folders:
         raise Refusal(
             "not_found",
             "No folder of transcripts is known here.",
             "Name one, such as ~/.claude/projects, or install hooks: manage.py hook install --observe",
         )
-    seen: set[Path] = set()
-    for one in [*paths, *known]:
+    real_paths: set[Path] = set()
+    for one in [*paths, *folders]:
         path = Path(one).expanduser()
         inside = files.transcripts_in(path) if path.is_dir() else [path]
         if not path.exists():
             raise Refusal("not_found", f"There is no {path}.", "Name a file or a folder.")
         for file in inside:
-            if (real := file.resolve()) not in seen:
-                seen.add(real)
+            if (real := file.resolve()) not in real_paths:
+                real_paths.add(real)
                 yield file
-    if not seen:
+    if not real_paths:
         raise Refusal("not_found", "No transcript (*.jsonl) is there.", "Name a file, or another folder.")
 
 
 def _problems(ids: Sequence[int]) -> list[str]:
     """Say why parts of these transcripts wait or failed, each reason once."""
     rows = Stage.objects.filter(part__transcript__in=ids, state__in=(StageState.WAITING, StageState.FAILED))
-    found = rows.exclude(problem="").order_by("pk").values_list("state", "name", "problem")
+    stages = rows.exclude(problem="").order_by("pk").values_list("state", "name", "problem")
     return list(
-        dict.fromkeys(f"A part {WORDS[state]} at the stage {name}: {problem}" for state, name, problem in found)
+        dict.fromkeys(f"A part {WORDS[state]} at the stage {name}: {problem}" for state, name, problem in stages)
     )
 
 
@@ -215,9 +215,9 @@ def _left_out(looked: Sequence[Looked]) -> Iterator[str]:
 
 
 def _of_the_budget(price: Estimate) -> Iterator[str]:
-    left = spent(timezone.now(), [OBSERVER])[OBSERVER].left
-    if left is not None and price.usd is not None and price.usd > left:
-        yield f"Today ${left:.2f} may still be spent on it; the rest waits for the next days."
+    remaining = spent(timezone.now(), [OBSERVER])[OBSERVER].left
+    if remaining is not None and price.usd is not None and price.usd > remaining:
+        yield f"Today ${remaining:.2f} may still be spent on it; the rest waits for the next days."
 
 
 def _data(one: Looked) -> dict[str, Any]:

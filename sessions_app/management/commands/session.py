@@ -49,16 +49,16 @@ GOOD = (Status.COMPLETED, Status.ESCALATED)
 MOST_LISTED = 1000
 
 
-def _moment(given: str) -> datetime:
+def _moment(text: str) -> datetime:
     try:
-        at = datetime.fromisoformat(given)
+        at = datetime.fromisoformat(text)
     except ValueError:
-        raise ArgumentTypeError(f"{given!r} is not an ISO 8601 time, such as 2026-05-01T12:00:00Z") from None
+        raise ArgumentTypeError(f"{text!r} is not an ISO 8601 time, such as 2026-05-01T12:00:00Z") from None
     if at.tzinfo is None:
-        raise ArgumentTypeError(f"{given!r} has no time zone; give for example 2026-05-01T12:00:00Z")
+        raise ArgumentTypeError(f"{text!r} has no time zone; give for example 2026-05-01T12:00:00Z")
     happened = times.happened(at, timezone.now())
     if happened is None:
-        raise ArgumentTypeError(f"{given!r} is in the future, or before {times.EARLIEST:%Y}")
+        raise ArgumentTypeError(f"{text!r} is in the future, or before {times.EARLIEST:%Y}")
     return happened
 
 
@@ -122,8 +122,8 @@ class Command(VerbCommand):
         if queue_:
             return _queued(session, "queued")
         out = self.stderr if self.as_json else self.stdout
-        with _interrupts() as asked:
-            _run_until_ended(session.pk, out, asked)
+        with _interrupts() as signals:
+            _run_until_ended(session.pk, out, signals)
         session.refresh_from_db()
         good = session.status in GOOD
         actions = {f"manage.py session show {session.pk}": "see what it found and which memories it received"}
@@ -157,14 +157,14 @@ class Command(VerbCommand):
     @verb
     def retry(self, session_id: int = SESSION, *, note: str = NOTE) -> Result:
         """Try again what an ended session was asked to do."""
-        made = queue.request_retry(_session(session_id), by=current_user(), note=note)
-        return _queued(made, f"queued, a {made.get_follows_as_display()} of session {session_id}")
+        session = queue.request_retry(_session(session_id), by=current_user(), note=note)
+        return _queued(session, f"queued, a {session.get_follows_as_display()} of session {session_id}")
 
     @verb
     def continue_(self, session_id: int = SESSION, *, note: str = NOTE) -> Result:
         """Resume the conversation of an ended session."""
-        made = queue.request_continue(_session(session_id), by=current_user(), note=note)
-        return _queued(made, f"queued, a {made.get_follows_as_display()} of session {session_id}")
+        session = queue.request_continue(_session(session_id), by=current_user(), note=note)
+        return _queued(session, f"queued, a {session.get_follows_as_display()} of session {session_id}")
 
     @verb
     def import_(
@@ -183,13 +183,13 @@ class Command(VerbCommand):
     ) -> Result:
         """Import logs from elsewhere; importing a log twice changes nothing."""
         by = current_user()
-        done: list[dict[str, Any]] = []
+        imports: list[dict[str, Any]] = []
         failed: list[dict[str, Any]] = []
-        for given in files:
-            name = storable(given)  # a file's name may hold bytes that are no text
+        for path in files:
+            name = storable(path)  # a file's name may hold bytes that are no text
             try:
-                file = import_log(Path(given).expanduser(), by=by, tier=tier, project=project, at=at, force=force)
-                done += _imported(name, file)
+                file = import_log(Path(path).expanduser(), by=by, tier=tier, project=project, at=at, force=force)
+                imports += _imported(name, file)
                 refused = file.refused
             except SessionsError as error:
                 refused = [error]
@@ -197,11 +197,11 @@ class Command(VerbCommand):
         for item in failed:
             self.stderr.write(f"Error: {item['error']} {item['fix']}")
         refusal = None
-        if failed and not done:
+        if failed and not imports:
             why = "No file was imported: " + " ".join(item["error"] for item in failed)
             refusal = (failed[0]["code"], why, failed[0]["fix"])
-        lines = "\n".join(_import_line(item) for item in done)
-        return Result({"imported": done, "failed": failed}, lines, exit_code=1 if failed else 0, error=refusal)
+        lines = "\n".join(_import_line(item) for item in imports)
+        return Result({"imported": imports, "failed": failed}, lines, exit_code=1 if failed else 0, error=refusal)
 
     @verb
     def list_(
@@ -265,29 +265,29 @@ class Command(VerbCommand):
     @verb
     def reap(self) -> Result:
         """Reap running sessions that lost their worker (the workers do this every minute)."""
-        done = reaper.reap()
-        data = columns(done, "followed", "closed", "requeued", "lost", "failed", "ended")
+        result = reaper.reap()
+        data = columns(result, "followed", "closed", "requeued", "lost", "failed", "ended")
         lines = [f"{name}: {', '.join(map(str, ids))}" for name, ids in data.items() if ids]
         text = "\n".join(lines) or "Every running session has a worker."
-        return Result(data, text, exit_code=1 if done.failed else 0)
+        return Result(data, text, exit_code=1 if result.failed else 0)
 
 
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
     """Collect Ctrl-C and SIGTERM, which ask for a stop of the session."""
-    asked: list[int] = []
+    signals: list[int] = []
     before = {}
     with suppress(ValueError):  # not in the main thread
         for number in (signal.SIGINT, signal.SIGTERM):
-            before[number] = signal.signal(number, lambda number, frame: asked.append(number))
+            before[number] = signal.signal(number, lambda number, frame: signals.append(number))
     try:
-        yield asked
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _run_until_ended(session_id: int, out: OutputWrapper, asked: list[int]) -> None:
+def _run_until_ended(session_id: int, out: OutputWrapper, signals: list[int]) -> None:
     """Run the session here; while it has to wait, print the reason once and try again every second."""
 
     def print_entries(entries: Sequence[Entry]) -> None:
@@ -296,7 +296,7 @@ def _run_until_ended(session_id: int, out: OutputWrapper, asked: list[int]) -> N
         out.flush()
 
     def stop_wanted() -> str:
-        return current_user() if asked else ""
+        return current_user() if signals else ""
 
     printed_reason = ""
     while True:
@@ -305,7 +305,7 @@ def _run_until_ended(session_id: int, out: OutputWrapper, asked: list[int]) -> N
         session = Session.objects.get(pk=session_id)
         if session.status not in (Status.QUEUED, Status.RUNNING):
             return
-        if asked:
+        if signals:
             if session.status == Status.QUEUED:
                 queue.request_stop(session_id, by=current_user())
                 return
@@ -321,17 +321,17 @@ def _run_until_ended(session_id: int, out: OutputWrapper, asked: list[int]) -> N
         time.sleep(1)
 
 
-def _queued(made: Session, words: str) -> Result:
-    waits = f" It has to wait: {made.hold_reason}" if made.hold_reason else ""
-    see = {f"manage.py session show {made.pk}": "see its result"}
-    return Result(as_row(made), f"Session {made.pk} is {words}.{waits}", see)
+def _queued(session: Session, words: str) -> Result:
+    waits = f" It has to wait: {session.hold_reason}" if session.hold_reason else ""
+    see = {f"manage.py session show {session.pk}": "see its result"}
+    return Result(as_row(session), f"Session {session.pk} is {words}.{waits}", see)
 
 
 def _session(pk: int) -> Session:
-    found = Session.objects.select_related("agent", "parent").filter(pk=pk).first()
-    if found is None:
+    session = Session.objects.select_related("agent", "parent").filter(pk=pk).first()
+    if session is None:
         raise SessionNotFound(f"There is no session {pk}.", "`manage.py session list` shows the latest.")
-    return found
+    return session
 
 
 def _imported(name: str, file: ImportedFile) -> list[dict[str, Any]]:

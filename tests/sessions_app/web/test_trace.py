@@ -40,7 +40,7 @@ def test_it_shows_the_sentence_the_way_and_the_ranking(page):
     status, html = page(q=str(memory.pk), session=session.pk)
     assert status == 200
     assert f"It knew. Memory {memory.pk} was found, but came 31st" in html
-    assert html.count('<li class="way-') == 8
+    assert html.count('<li class="step-') == 8
     assert "ended here" in html
     assert "400 tokens end here" in html
     assert f'action="/memories/{memory.pk}/confirm"' in html
@@ -90,7 +90,7 @@ def test_who_may_only_look_is_offered_no_change(client, django_user_model):
     user.user_permissions.set(Permission.objects.filter(codename__in=names))
     client.force_login(user)
     html = client.get("/trace", {"q": memory.pk}).content.decode()
-    assert "Its way" in html
+    assert "Its steps" in html
     assert "/confirm" not in html
 
 
