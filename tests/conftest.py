@@ -90,13 +90,13 @@ def belongs_here(item: pytest.Item) -> bool:
     """Whether a run without a choice of tests, on this database, has the test."""
     if has_marker(item, "smoke"):
         return not POSTGRESQL
-    if has_marker(item, "slow"):
+    if has_marker(item, "slow", "browser"):
         return False
     if has_marker(item, "processes", "real_cli"):
         return POSTGRESQL
     if POSTGRESQL:
-        return uses_database(item) and not has_marker(item, "browser", "one_database")
-    return not has_marker(item, "browser")
+        return uses_database(item) and not has_marker(item, "one_database")
+    return True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

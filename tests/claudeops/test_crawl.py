@@ -136,9 +136,9 @@ class Links(HTMLParser):
 
 
 def key_of(url: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """What is asked once: the page of each row; with a query, one row's, whatever numbers the query has."""
+    """What is asked once: the page of each row; with a query, one row's, whatever numbers and empty values it has."""
     split = urlsplit(url)
-    asked = {(name, re.sub(r".*\d.*", "0", value)) for name, value in parse_qsl(split.query, keep_blank_values=True)}
+    asked = {(name, re.sub(r".*\d.*", "0", value)) for name, value in parse_qsl(split.query)}
     return re.sub(r"\d+", "0", split.path) if asked else split.path, tuple(sorted(asked))
 
 
