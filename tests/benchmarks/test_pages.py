@@ -123,7 +123,12 @@ def title_of(house: House, what: str) -> str:
     return f"{what}, {rows}"
 
 
-def test_pages(client: Client, house: House, report: Report, runs: int) -> None:
+def test_pages_and_polls(client: Client, house: House, report: Report, runs: int) -> None:
+    pages(client, house, report, runs)
+    polls(client, house, report, runs)
+
+
+def pages(client: Client, house: House, report: Report, runs: int) -> None:
     assert not settings.DEBUG
     some = house.sessions // 2
     rows = Rows(client, runs, PAGE_AIM)
@@ -196,7 +201,7 @@ def other(token: str) -> str:
     return str(int(token) - 1) if token.isdecimal() else "0" * len(token)
 
 
-def test_polls(client: Client, house: House, report: Report, runs: int) -> None:
+def polls(client: Client, house: House, report: Report, runs: int) -> None:
     still, news = Rows(client, 3 * runs, POLL_AIM), Rows(client, runs, PAGE_AIM)
     for name, path in POLLS.items():
         url = name.partition(",")[0].replace("{running}", str(house.sessions))
