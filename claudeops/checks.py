@@ -13,8 +13,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, register
 
-from claudeops.backups.folder import unfinished_file
 from claudeops.env import unknown
+from claudeops.features.backups.folder import unfinished_file
 from claudeops.lib import database_version
 
 

@@ -10,7 +10,7 @@ from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
-from claudeops.overview import changes
+from claudeops.features.overview import changes
 
 
 class StaffOnlyMiddleware(LoginRequiredMiddleware):

@@ -7,11 +7,11 @@ import logging
 from django.conf import settings
 from django.utils import timezone
 
-from claudeops import otlp
-from claudeops.backups import make
-from claudeops.backups.folder import BackupError, is_daily_on
-from claudeops.purge import run
-from claudeops.purge.choice import PurgeError
+from claudeops.features import otlp
+from claudeops.features.backups import make
+from claudeops.features.backups.folder import BackupError, is_daily_on
+from claudeops.features.purge import run
+from claudeops.features.purge.choice import PurgeError
 from memories.models import RecordLevel
 from memories.telemetry import record
 

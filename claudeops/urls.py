@@ -6,8 +6,9 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 
-from claudeops import api, apidocs, health, jump, metrics, views
+from claudeops import api, apidocs, health, views
 from claudeops.apps import find_admin_pages
+from claudeops.features import jump, metrics
 from claudeops.lib.preferences.views import preferences
 
 find_admin_pages()
@@ -36,10 +37,11 @@ urlpatterns = [
     path("demo/hide", views.hide_demo_note, name="demo-note-hide"),
     path("first-day/hide", views.hide_first_day, name="first-day-hide"),
     path("", include("claudeops.lib.list_view.choices")),
-    path("", include("claudeops.agents.urls")),
-    path("", include("claudeops.agent_files.urls")),
-    path("", include("claudeops.projects.urls")),
-    path("", include("claudeops.purge.urls")),
+    path("", include("claudeops.features.agents.urls")),
+    path("", include("claudeops.features.agent_files.urls")),
+    path("", include("claudeops.features.projects.urls")),
+    path("", include("claudeops.features.purge.urls")),
+    path("", include("claudeops.features.trace.urls")),
     path("", include("sessions_app.urls")),
     path("", include("memories.urls")),
     path("login", views.SignIn.as_view(), name="login"),

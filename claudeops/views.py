@@ -15,13 +15,14 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views import defaults
 from django.views.decorators.http import require_POST
 
-from claudeops import api, first_day, sign_in
+from claudeops import api, sign_in
 from claudeops.context import DEMO_NOTE_HIDDEN
+from claudeops.features import first_day
+from claudeops.features.overview import changes, charts, feed
 from claudeops.lib import outage
 from claudeops.lib.answers import page
 from claudeops.lib.change_token import ChangeToken, changed_parts, parts_of, read_token
 from claudeops.lib.periods import RANGES, Range, range_of
-from claudeops.overview import changes, charts, feed
 
 PIECES = ("needs", "charts", "agents", "failed", "silence", "health", "running")
 """The parts of the page, each with its own fragment and element. Entries of the feed are sent one by one."""

@@ -15,7 +15,6 @@ from sessions_app.web import (
     memory_sessions,
     session,
     sessions,
-    trace,
 )
 
 urlpatterns: list[URLPattern] = [
@@ -38,7 +37,6 @@ urlpatterns: list[URLPattern] = [
     path("agents/<int:pk>/run", agents.run, name="agent-run"),
     path("agents/<int:pk>/pause", agents.pause, name="agent-pause"),
     path("agents/<int:pk>/resume", agents.resume, name="agent-resume"),
-    path("trace", trace.trace, name="trace"),
     path("memories/preview", memory_sessions.preview, name="preview"),
     path("memories/<int:pk>/sessions", memory_sessions.told, name="memory-sessions"),
     path("events", events.EventList.as_view(), name="events"),

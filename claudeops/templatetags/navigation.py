@@ -12,8 +12,8 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from claudeops.overview import health
-from claudeops.overview import silence as gone_quiet
+from claudeops.features.overview import health
+from claudeops.features.overview import silence as gone_quiet
 
 register = template.Library()
 

@@ -35,7 +35,6 @@ from memories.models.memory import ANY_AGENT, ANY_PROJECT
 from memories.queries import list as listing
 from memories.queries.filters import CATEGORIES, STATUSES, MemoryFilterSet
 from memories.taxonomy import GENERAL
-from memories.templatetags.claudeops import memory_link
 from memories.web.forms import AddForm
 
 VIEW, CHANGE, DELETE = "memories.view_memory", "memories.change_memory", "memories.delete_memory"
@@ -210,7 +209,9 @@ class MemoryList(ListView):
             form.add_error("observation", str(error))
             return self.response(form=form, status=422)
         note = masked_note(request.POST.get("observation", ""))
-        return moved(request, reverse("memories"), format_html("{} is added.{}", memory_link(result.memory_id), note))
+        address = reverse("memory", args=[result.memory_id])
+        added = format_html('<a href="{}">Memory {}</a> is added.{}', address, result.memory_id, note)
+        return moved(request, reverse("memories"), added)
 
 
 def row_context(request: HttpRequest, memory: Memory) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from itertools import pairwise
 import pytest
 from django.conf import settings
 
-from claudeops.purge import run
-from claudeops.purge.choice import Choice
+from claudeops.features.purge import run
+from claudeops.features.purge.choice import Choice
 from memories.models import Memory
 from memories.recall import keyword_index
 from sessions_app.models import LogEntry, Session

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from claudeops.metrics import render
+from claudeops.features.metrics import render
 from memories.models import TelemetryRecord
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms

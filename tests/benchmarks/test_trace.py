@@ -10,13 +10,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from claudeops.features.trace import trace
+from claudeops.features.trace.find import LINES
 from memories.injection.ops import build
 from memories.injection.relevant import Task
 from memories.models import GateDecision, Memory
 from sessions_app import receipts
 from sessions_app.models import LogEntry, LogKind, Session
-from sessions_app.trace import trace
-from sessions_app.trace.find import LINES
 from tests.benchmarks import facts
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms

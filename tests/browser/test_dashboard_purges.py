@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from claudeops import tasks
-from claudeops.purge import run
-from claudeops.purge.choice import Choice
+from claudeops.features.purge import run
+from claudeops.features.purge.choice import Choice
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState
 from tests.support.factories import MemoryFactory, SessionFactory

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sessions_app.trace.test_ends import prompted, said
+from tests.claudeops.features.trace.test_ends import prompted, said
 from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -50,5 +50,5 @@ def test_it_works_without_javascript(operators_window, left_out):
     page.select_option("#trace-session", str(left_out[1]))
     with page.expect_navigation():
         page.click("main form[role=search] >> text=Ask")
-    assert page.locator(".way > li").count() == 8
+    assert page.locator(".trace-steps > li").count() == 8
     assert page.locator(".ranks .is-it").count() == 1

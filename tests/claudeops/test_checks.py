@@ -10,8 +10,8 @@ import pytest
 from django.core import checks as framework
 
 from claudeops import checks
-from claudeops.backups.folder import unfinished_file
 from claudeops.env import BASE_DIR
+from claudeops.features.backups.folder import unfinished_file
 
 
 def ids(messages) -> list[str]:

@@ -19,10 +19,10 @@ from django.db import connection
 from django.test import Client
 
 from claudeops import health
+from claudeops.features import doctor
 from claudeops.lib import sqlite_damage
 from claudeops.lib.cli import VerbCommand
 from claudeops.lib.sqlite_damage import DAMAGED, OK, UNFINISHED, quick_check
-from claudeops.workers import doctor
 from memories import access
 from memories.models import Scope
 from tests.support import processes

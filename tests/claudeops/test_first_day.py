@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops.first_day import first_day
+from claudeops.features.first_day import first_day
 from sessions_app.agent_templates import TEMPLATES
 from sessions_app.models import Agent, ScheduleKind, Status
 from tests.claudeops.front import FRAGMENT, front

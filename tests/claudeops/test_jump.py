@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.auth.models import Permission
 
-from claudeops import jump
+from claudeops.features import jump
 from claudeops.lib.preferences.chosen import save_view
 from sessions_app.models import Session
 from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory

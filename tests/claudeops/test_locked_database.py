@@ -11,10 +11,10 @@ from django.contrib.auth import get_user_model
 from django.db import OperationalError, connection, transaction
 from django.test import Client
 
+from claudeops.features.purge import files as purged
+from claudeops.features.purge.needles import Needles
+from claudeops.features.secret_scan.files import text_files
 from claudeops.lib import outage
-from claudeops.purge import files as purged
-from claudeops.purge.needles import Needles
-from claudeops.secret_scan.files import text_files
 from memories import access
 from memories.models import Memory, Scope
 from sessions_app import queue

@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from claudeops import metrics
+from claudeops.features import metrics
 from memories.models import ModelCall, ProposalState
 from memories.telemetry import record
 from sessions_app.models import Status, WorkerHeartbeat

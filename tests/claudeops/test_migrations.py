@@ -6,9 +6,9 @@ from django.core.management.base import CommandError, SystemCheckError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from claudeops.features import doctor
 from claudeops.lib import database_version
 from claudeops.lib.cli import Refusal
-from claudeops.workers import doctor
 from claudeops.workers.up import up
 from tests.support.up import free_port
 

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from claudeops.api import api
-from claudeops.backups.folder import MANIFEST, BackupError
-from claudeops.backups.manifest import read
+from claudeops.features.backups.folder import MANIFEST, BackupError
+from claudeops.features.backups.manifest import read
 from memories.errors import MemoriesError
 from memories.exchange.import_export import import_lines
 from memories.exchange.packs import read_pack

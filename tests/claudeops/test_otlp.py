@@ -12,7 +12,7 @@ from django.utils import timezone
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from claudeops import otlp
+from claudeops.features import otlp
 from memories.models import CallOutcome, ModelCall, TelemetryCursor
 from memories.telemetry import record
 from sessions_app.models import Status

@@ -17,9 +17,9 @@ from django.db.models import OuterRef
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from claudeops.features.overview import agents, changes
 from claudeops.lib.capped import CappedCount
 from claudeops.lib.list_view.keyset import Place, beyond, ordered
-from claudeops.overview import agents, changes
 from memories.access import Access, memories_of
 from memories.models import Memory, MemoryChange, Project
 from memories.queries import list as listing

@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentTypeError
 from pathlib import Path
 
-from claudeops.backups.folder import printable
-from claudeops.backups.make import Made, make
-from claudeops.backups.manifest import KEYS, LOGS
+from claudeops.features.backups.folder import printable
+from claudeops.features.backups.make import Made, make
+from claudeops.features.backups.manifest import KEYS, LOGS
 from claudeops.lib.cli import Result, SoleCommand, arg
 from claudeops.lib.humanize import size
 

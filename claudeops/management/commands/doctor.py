@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from claudeops.features.doctor import ERROR, OK, WARNING, Diagnosis, examine
 from claudeops.lib.cli import Result, SoleCommand
-from claudeops.workers.doctor import ERROR, OK, WARNING, Diagnosis, examine
 
 NAMES = {"claudeops": "claudeops", "sqlite": "SQLite", "postgresql": "PostgreSQL", "claude": "Claude Code CLI"}
 MARKS = {OK: "OK", WARNING: "warning", ERROR: "ERROR"}

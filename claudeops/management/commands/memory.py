@@ -8,9 +8,11 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from claudeops.features.purge import describe, run
+from claudeops.features.purge.choice import Choice, PurgeError, choose
+from claudeops.features.trace import trace
+from claudeops.features.trace.steps import End
 from claudeops.lib.cli import Refusal, Result, arg, by, table, text_or_stdin, verb
-from claudeops.purge import describe, run
-from claudeops.purge.choice import Choice, PurgeError, choose
 from memories.injection import ops
 from memories.injection.relevant import Task
 from memories.lifecycle import forgotten
@@ -23,8 +25,6 @@ from sessions_app.credit.outcome import adjust_relevance
 from sessions_app.learning import learn
 from sessions_app.models import Session
 from sessions_app.runner.prompt import Selected, draft, selected_for
-from sessions_app.trace import trace
-from sessions_app.trace.steps import End
 
 TOLD = ("Curated Memory", "Memories", "Knowledge", "Agent Memory")
 """The sections of a prompt that tell what is known."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db import DatabaseError
 
-from claudeops.backups import restore
-from claudeops.backups.folder import resolve
+from claudeops.features.backups import restore
+from claudeops.features.backups.folder import resolve
 from claudeops.lib import database_version
 from claudeops.lib.cli import Result, SoleCommand, arg, columns
 from sessions_app.models import Session

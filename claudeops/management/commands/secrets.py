@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from claudeops.features.secret_scan import Scanned, scan
 from claudeops.lib.cli import Result, VerbCommand, arg, table, verb
-from claudeops.secret_scan import Scanned, scan
 
 
 class Command(VerbCommand):

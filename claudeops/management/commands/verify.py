@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from claudeops.backups.folder import BackupError, backups_folder, complete, resolve
-from claudeops.backups.manifest import verify
+from claudeops.features.backups.folder import BackupError, backups_folder, complete, resolve
+from claudeops.features.backups.manifest import verify
 from claudeops.lib.cli import Result, SoleCommand, arg, columns
 from claudeops.lib.humanize import size
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudeops.agent_files.effect import Effect, Group, came_back, chance, effect_of
+from claudeops.features.agent_files.effect import Effect, Group, came_back, chance, effect_of
 from memories import store
 from memories.capture.statement import Provenance, Statement
 from memories.files.sync import sync_file

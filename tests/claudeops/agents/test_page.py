@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops.agents import views
+from claudeops.features.agents import views
 from sessions_app.models import Agent, Session, Status
 from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 

@@ -17,13 +17,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from claudeops import tasks
-from claudeops.backups import database, files, folder, make
-from claudeops.backups.folder import BackupError
-from claudeops.backups.manifest import DATABASE, KEYS, LOGS, read, verify
+from claudeops.features.backups import database, files, folder, make
+from claudeops.features.backups.folder import BackupError
+from claudeops.features.backups.manifest import DATABASE, KEYS, LOGS, read, verify
 from claudeops.lib import outage
 from claudeops.lib.locks import file_lock
 from sessions_app.runner.ingest import ingest
-from tests.claudeops.backups.house import POSTGRESQL, about_files, kill_here, killed, line, session_with_log
+from tests.claudeops.features.backups.house import POSTGRESQL, about_files, kill_here, killed, line, session_with_log
 from tests.support.outages import fill_database
 
 AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)

@@ -17,13 +17,13 @@ from django.db import ProgrammingError, connection
 from django.utils import timezone
 
 from claudeops import checks
-from claudeops.backups import files, folder, make, restore
-from claudeops.backups.folder import BackupError
-from claudeops.backups.manifest import read, verify
+from claudeops.features.backups import files, folder, make, restore
+from claudeops.features.backups.folder import BackupError
+from claudeops.features.backups.manifest import read, verify
 from claudeops.lib.locks import file_lock
 from memories.models import Memory
 from sessions_app.models import Status, WorkerHeartbeat
-from tests.claudeops.backups.house import POSTGRESQL, about_files, kill_here, killed, rows, ruin
+from tests.claudeops.features.backups.house import POSTGRESQL, about_files, kill_here, killed, rows, ruin
 from tests.support.factories import SessionFactory
 
 AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)

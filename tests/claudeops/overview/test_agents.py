@@ -12,8 +12,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from claudeops.overview import agents
-from claudeops.overview.agents import usual_of
+from claudeops.features.overview import agents
+from claudeops.features.overview.agents import usual_of
 from sessions_app.models import Agent, Session, Status, Trigger
 from tests.claudeops.front import HTMX, front, piece
 from tests.sessions_app.people import person

@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from claudeops.features.overview import changes
 from claudeops.lib.change_token import CSRF
-from claudeops.overview import changes
 from memories.models import MemoryChange
 from sessions_app.models import Agent, LogEntry, Session, Status, WorkerHeartbeat
 from sessions_app.queue import tasks

@@ -14,8 +14,8 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from claudeops.features.overview import changes, charts
 from claudeops.lib import periods
-from claudeops.overview import changes, charts
 from memories.models import MemoryChange
 from memories.queries.filters import MemoryChangeFilterSet
 from sessions_app.models import Session, Status, Trigger

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from claudeops.overview import feed
+from claudeops.features.overview import feed
 from claudeops.workers import runs
 from memories.exchange.import_export import import_lines
 from memories.lifecycle import merge, verbs

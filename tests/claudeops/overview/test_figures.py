@@ -14,8 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from claudeops.features.overview import figures
 from claudeops.lib import capped
-from claudeops.overview import figures
 from memories.lifecycle import disagreements
 from memories.models import EmbeddingModel, MemoryChange, ModelState
 from sessions_app.models import LogEntry, Session, Status, Trigger, WorkerHeartbeat, WorkerRun

@@ -9,9 +9,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django_q.models import OrmQ, Schedule, Task
 
-from claudeops.backups import folder
-from claudeops.overview import changes, health
-from claudeops.overview.health import Trouble
+from claudeops.features.backups import folder
+from claudeops.features.overview import changes, health
+from claudeops.features.overview.health import Trouble
 from memories.models import AgentFile, FileState, ModelCall, TranscriptPart
 from sessions_app.models import Status, TranscriptFolder, WorkerHeartbeat
 from sessions_app.queue import tasks

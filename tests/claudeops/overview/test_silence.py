@@ -10,8 +10,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django_q.models import Schedule
 
-from claudeops.overview import silence
-from claudeops.workers import doctor, schedules
+from claudeops.features import doctor, schedules
+from claudeops.features.overview import silence
 from memories.models import (
     CallOutcome,
     MaintenanceRun,

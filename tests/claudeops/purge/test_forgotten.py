@@ -8,8 +8,8 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from claudeops.purge import run as purging
-from claudeops.purge.choice import Choice
+from claudeops.features.purge import run as purging
+from claudeops.features.purge.choice import Choice
 from memories.curate import proposals, told
 from memories.errors import InvalidMemory
 from memories.exchange.import_export import export_lines, import_lines
@@ -19,7 +19,7 @@ from memories.lifecycle import forgotten, verbs
 from memories.models import AgentCapture, ForgottenText, GateDecision, Memory, Proposal, Source
 from memories.store import Provenance, Statement, place, remember
 from sessions_app.models import Purge
-from tests.claudeops.purge.house import places_of
+from tests.claudeops.features.purge.house import places_of
 from tests.support.commands import document, run
 from tests.support.factories import (
     MemoryFactory,

@@ -9,14 +9,14 @@ from django.db import connection
 from django.utils import timezone
 
 from claudeops import tasks
+from claudeops.features.doctor import WARNING, _purges
+from claudeops.features.purge import run as purging
+from claudeops.features.purge.choice import Choice, PurgeError
 from claudeops.lib.locks import file_lock
-from claudeops.purge import run as purging
-from claudeops.purge.choice import Choice, PurgeError
-from claudeops.workers.doctor import WARNING, _purges
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState, Session, Status
 from sessions_app.runner.launch import folder_of
-from tests.claudeops.purge.house import OTHER, TEXT, data_folder, furnish, places_of
+from tests.claudeops.features.purge.house import OTHER, TEXT, data_folder, furnish, places_of
 from tests.support.commands import document, run
 from tests.support.factories import MemoryFactory, SessionFactory
 from tests.support.processes import killed
@@ -24,28 +24,28 @@ from tests.support.thorough import one_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-WORK = "from claudeops.purge.run import carry_out; carry_out({pk})"
+WORK = "from claudeops.features.purge.run import carry_out; carry_out({pk})"
 POINTS = [
-    ("call", "claudeops.purge.memory_files", "remove_lines", 1),
-    ("return", "claudeops.purge.run", "note", 5),
-    ("return", "claudeops.purge.rows", "remove", 1),
+    ("call", "claudeops.features.purge.memory_files", "remove_lines", 1),
+    ("return", "claudeops.features.purge.run", "note", 5),
+    ("return", "claudeops.features.purge.rows", "remove", 1),
     ("call", "memories.lifecycle.merge", "erase_all", 1),
     ("return", "memories.lifecycle.merge", "erase_all", 1),
-    ("call", "claudeops.purge.memory_files", "remove", 1),
-    ("return", "claudeops.purge.memory_files", "remove", 1),
-    ("return", "claudeops.purge.run", "note", 3),
-    ("call", "claudeops.purge.columns", "_mark", 2),
-    ("return", "claudeops.purge.columns", "_mark", 5),
-    ("return", "claudeops.purge.columns", "count", 9),
-    ("return", "claudeops.purge.columns", "scrub", 1),
-    ("call", "claudeops.purge.needles", "removed_from_line", 4),
+    ("call", "claudeops.features.purge.memory_files", "remove", 1),
+    ("return", "claudeops.features.purge.memory_files", "remove", 1),
+    ("return", "claudeops.features.purge.run", "note", 3),
+    ("call", "claudeops.features.purge.columns", "_mark", 2),
+    ("return", "claudeops.features.purge.columns", "_mark", 5),
+    ("return", "claudeops.features.purge.columns", "count", 9),
+    ("return", "claudeops.features.purge.columns", "scrub", 1),
+    ("call", "claudeops.features.purge.needles", "removed_from_line", 4),
     ("call", "sessions_app.transcripts.files", "digest", 1),
-    ("return", "claudeops.purge.files", "scrub", 1),
-    ("call", "claudeops.purge.run", "check", 1),
-    ("return", "claudeops.purge.run", "check", 1),
-    ("return", "claudeops.purge.run", "emptied", 1),
-    ("call", "claudeops.secret_scan.columns", "remove_leftovers", 1),
-    ("return", "claudeops.purge.run", "free", 1),
+    ("return", "claudeops.features.purge.files", "scrub", 1),
+    ("call", "claudeops.features.purge.run", "check", 1),
+    ("return", "claudeops.features.purge.run", "check", 1),
+    ("return", "claudeops.features.purge.run", "emptied", 1),
+    ("call", "claudeops.features.secret_scan.columns", "remove_leftovers", 1),
+    ("return", "claudeops.features.purge.run", "free", 1),
     ("call", "memories.telemetry", "record", 1),
 ]
 

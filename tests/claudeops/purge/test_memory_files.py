@@ -7,12 +7,12 @@ import subprocess
 import pytest
 from django.utils import timezone
 
-from claudeops.purge.memory_files import without
-from claudeops.purge.needles import Needles
+from claudeops.features.purge.memory_files import without
+from claudeops.features.purge.needles import Needles
 from memories.curate import files
 from memories.models import MemoryFile, MemoryFileCommit, ProposalState
 from sessions_app.models import Purge
-from tests.claudeops.purge.house import forms
+from tests.claudeops.features.purge.house import forms
 from tests.memories.curate.repositories import git, make, status
 from tests.support.commands import run
 from tests.support.factories import MemoryFactory, ProposalEvidenceFactory, ProposalFactory

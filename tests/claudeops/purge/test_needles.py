@@ -8,7 +8,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudeops.purge.needles import MARK, Needles, filled
+from claudeops.features.purge.needles import MARK, Needles, filled
 
 TEXT = 'The proxy "edge" restarts at 4 o\'clock – C:\\logs says so'
 

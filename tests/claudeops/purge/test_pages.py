@@ -16,13 +16,13 @@ from django.utils.html import escape
 from django_q.models import OrmQ
 
 from claudeops import tasks
-from claudeops.purge import run
-from claudeops.purge.choice import Choice
+from claudeops.features.purge import run
+from claudeops.features.purge.choice import Choice
 from claudeops.roles import OPERATOR, set_up_roles
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState
 from sessions_app.runner.launch import folder_of
-from tests.claudeops.purge.house import TEXT, furnish, places_of
+from tests.claudeops.features.purge.house import TEXT, furnish, places_of
 from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)

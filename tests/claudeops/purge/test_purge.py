@@ -11,8 +11,8 @@ from django.utils import timezone
 from django_q.models import OrmQ, Task
 from django_q.tasks import async_task
 
-from claudeops.backups.folder import backups_folder, complete
-from claudeops.purge.choice import Choice, choose
+from claudeops.features.backups.folder import backups_folder, complete
+from claudeops.features.purge.choice import Choice, choose
 from memories.files.sync import sync_file
 from memories.lifecycle import verbs
 from memories.models import (
@@ -31,8 +31,8 @@ from memories.store import Provenance, Statement, remember
 from sessions_app.models import Event, Injected, InjectionReceipt, LogEntry, Purge, PurgeState, Session
 from sessions_app.runner.launch import folder_of
 from sessions_app.transcripts.files import digest
-from tests.claudeops.backups.house import need_programs
-from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
+from tests.claudeops.features.backups.house import need_programs
+from tests.claudeops.features.purge.house import OTHER, TEXT, furnish, places_of
 from tests.support.commands import document, run
 from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 

@@ -9,8 +9,8 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from claudeops.secret_scan import columns, scan
-from claudeops.workers.doctor import OK, WARNING, _secrets
+from claudeops.features.doctor import OK, WARNING, _secrets
+from claudeops.features.secret_scan import columns, scan
 from memories.lifecycle.write import whole_row
 from memories.models import Memory, MemoryChange, MemoryTerms
 from memories.recall import keyword_index

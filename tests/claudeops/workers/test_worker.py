@@ -15,7 +15,7 @@ from django.utils import timezone
 from django_q.models import OrmQ, Schedule, Task
 from django_q.tasks import async_task
 
-from claudeops.overview import health
+from claudeops.features.overview import health
 from memories.files import storage, watch
 from memories.files.sync import sync_file
 from memories.lifecycle import verbs

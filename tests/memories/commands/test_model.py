@@ -10,7 +10,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from claudeops.workers import doctor
+from claudeops.features import doctor
 from memories.llm import status
 from memories.llm.roles import ROLES
 from memories.models import ModelCall

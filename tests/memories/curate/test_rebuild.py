@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from claudeops.workers import doctor
+from claudeops.features import doctor
 from memories.curate import files
 from memories.models import Memory, MemoryChange, MemoryFile, Project, Proposal, ProposalState, Source, Trust
 from tests.memories.curate.repositories import approved, messages, promote

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from django.db import transaction
 
-from claudeops.workers import doctor
+from claudeops.features import doctor
 from memories.embedding import to_bytes
 from memories.embedding.local import LocalEmbedder
 from memories.models import Embedding, EmbeddingModel, Memory, PendingEmbedding

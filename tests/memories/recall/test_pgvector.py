@@ -10,7 +10,7 @@ from django.conf import settings as configured
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from claudeops.workers import doctor
+from claudeops.features import doctor
 from memories.embedding import to_bytes
 from memories.lifecycle import merge, verbs
 from memories.models import Embedding, EmbeddingModel, Memory, Project, Verdict
