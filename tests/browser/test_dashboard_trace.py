@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.claudeops.features.trace.test_ends import prompted, said
+from tests.claudeops.trace.test_ends import prompted, said
 from tests.support.factories import MemoryFactory
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

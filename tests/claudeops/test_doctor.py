@@ -17,11 +17,12 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from django_q.models import OrmQ, Schedule
 
-from claudeops.features import doctor, schedules
+from claudeops.features import doctor
 from claudeops.features.backups import folder
 from claudeops.features.doctor import ERROR, OK, WARNING, Finding, examine
 from claudeops.features.overview import health
 from claudeops.lib.locks import file_lock
+from claudeops.workers import schedules
 from memories.files import watch
 from memories.models import AgentFile, EmbeddingModel, FileState, ModelState
 from sessions_app.models import Status, TranscriptFolder, WorkerHeartbeat

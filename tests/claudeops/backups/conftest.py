@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.claudeops.features.backups.house import fill, need_programs, own_house
+from tests.claudeops.backups.house import fill, need_programs, own_house
 
 
 @pytest.fixture

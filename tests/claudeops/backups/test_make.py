@@ -23,7 +23,7 @@ from claudeops.features.backups.manifest import DATABASE, KEYS, LOGS, read, veri
 from claudeops.lib import outage
 from claudeops.lib.locks import file_lock
 from sessions_app.runner.ingest import ingest
-from tests.claudeops.features.backups.house import POSTGRESQL, about_files, kill_here, killed, line, session_with_log
+from tests.claudeops.backups.house import POSTGRESQL, about_files, kill_here, killed, line, session_with_log
 from tests.support.outages import fill_database
 
 AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)

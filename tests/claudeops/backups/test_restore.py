@@ -23,7 +23,7 @@ from claudeops.features.backups.manifest import read, verify
 from claudeops.lib.locks import file_lock
 from memories.models import Memory
 from sessions_app.models import Status, WorkerHeartbeat
-from tests.claudeops.features.backups.house import POSTGRESQL, about_files, kill_here, killed, rows, ruin
+from tests.claudeops.backups.house import POSTGRESQL, about_files, kill_here, killed, rows, ruin
 from tests.support.factories import SessionFactory
 
 AT = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)

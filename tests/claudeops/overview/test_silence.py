@@ -10,8 +10,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django_q.models import Schedule
 
-from claudeops.features import doctor, schedules
+from claudeops.features import doctor
 from claudeops.features.overview import silence
+from claudeops.workers import schedules
 from memories.models import (
     CallOutcome,
     MaintenanceRun,

@@ -19,7 +19,7 @@ from memories.lifecycle import forgotten, verbs
 from memories.models import AgentCapture, ForgottenText, GateDecision, Memory, Proposal, Source
 from memories.store import Provenance, Statement, place, remember
 from sessions_app.models import Purge
-from tests.claudeops.features.purge.house import places_of
+from tests.claudeops.purge.house import places_of
 from tests.support.commands import document, run
 from tests.support.factories import (
     MemoryFactory,

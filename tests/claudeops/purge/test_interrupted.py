@@ -16,7 +16,7 @@ from claudeops.lib.locks import file_lock
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState, Session, Status
 from sessions_app.runner.launch import folder_of
-from tests.claudeops.features.purge.house import OTHER, TEXT, data_folder, furnish, places_of
+from tests.claudeops.purge.house import OTHER, TEXT, data_folder, furnish, places_of
 from tests.support.commands import document, run
 from tests.support.factories import MemoryFactory, SessionFactory
 from tests.support.processes import killed

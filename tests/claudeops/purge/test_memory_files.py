@@ -12,7 +12,7 @@ from claudeops.features.purge.needles import Needles
 from memories.curate import files
 from memories.models import MemoryFile, MemoryFileCommit, ProposalState
 from sessions_app.models import Purge
-from tests.claudeops.features.purge.house import forms
+from tests.claudeops.purge.house import forms
 from tests.memories.curate.repositories import git, make, status
 from tests.support.commands import run
 from tests.support.factories import MemoryFactory, ProposalEvidenceFactory, ProposalFactory

@@ -22,7 +22,7 @@ from claudeops.roles import OPERATOR, set_up_roles
 from memories.models import Memory
 from sessions_app.models import Purge, PurgeState
 from sessions_app.runner.launch import folder_of
-from tests.claudeops.features.purge.house import TEXT, furnish, places_of
+from tests.claudeops.purge.house import TEXT, furnish, places_of
 from tests.support.factories import MemoryFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -31,8 +31,8 @@ from memories.store import Provenance, Statement, remember
 from sessions_app.models import Event, Injected, InjectionReceipt, LogEntry, Purge, PurgeState, Session
 from sessions_app.runner.launch import folder_of
 from sessions_app.transcripts.files import digest
-from tests.claudeops.features.backups.house import need_programs
-from tests.claudeops.features.purge.house import OTHER, TEXT, furnish, places_of
+from tests.claudeops.backups.house import need_programs
+from tests.claudeops.purge.house import OTHER, TEXT, furnish, places_of
 from tests.support.commands import document, run
 from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from claudeops.features.trace import trace
-from tests.claudeops.features.trace.test_ends import TEXT, logged, prompted, said
+from tests.claudeops.trace.test_ends import TEXT, logged, prompted, said
 
 pytestmark = [
     pytest.mark.django_db,

@@ -7,7 +7,7 @@ from django.contrib.auth.models import Permission
 from django.utils import timezone
 
 from memories.models import Memory
-from tests.claudeops.features.trace.test_ends import prompted, said
+from tests.claudeops.trace.test_ends import prompted, said
 from tests.support.factories import GateDecisionFactory, MemoryFactory
 
 pytestmark = pytest.mark.django_db
