@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-MEASURES = ("recall@1", "recall@5", "recall@10", "recall@20", "hit@1", "hit@5", "mrr", "ndcg@10")
+MEASURES = ("recall@1", "recall@5", "recall@10", "hit@1", "hit@5", "ndcg@10")
 RATES = ("distinct_lost", "contradictions_swallowed", "restatements_merged", "destructive")
-KINDS = ("reinforces", "contradicts", "distinct")
 TARGETS_MS = {1_000: 15, 10_000: 20, 100_000: 30, 1_000_000: 80}
 """Target for the p95 of a recall, by number of memories."""
 
@@ -56,9 +55,6 @@ def _matching(found: Sequence[Data]) -> Iterator[str]:
         for data in found
     ]
     yield _table(headers, rows)
-    yield "How often a pair of one relation (first) was judged to be of another:"
-    confusions = [(data["set"], truth, data["confusion"][truth]) for data in found for truth in KINDS]
-    yield _table(["labelled", *KINDS], [[f"{s}: {truth}", *(row[k] for k in KINDS)] for s, truth, row in confusions])
 
 
 def _latency(data: Data) -> Iterator[str]:
