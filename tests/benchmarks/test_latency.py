@@ -54,9 +54,11 @@ def test_every_figure_is_measured_in_a_scratch_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_filled_database_is_whole_and_takes_more(tmp_path: Path, settings: Any) -> None:
+def test_a_filled_database_is_whole_and_takes_more_and_a_thread_of_its_load_that_dies_fails(
+    tmp_path: Path, settings: Any
+) -> None:
     settings.CLAUDEOPS_EMBEDDINGS = "off"
-    with scratch_database():
+    with scratch_database():  # made once: its migrations take seconds
         filler = Filler(WordEmbedder(32), tmp_path, seconds=0)
         filler.begin()
         filler.fill(60)
@@ -77,16 +79,15 @@ def test_a_filled_database_is_whole_and_takes_more(tmp_path: Path, settings: Any
         assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
         nearest = (vectors[filler.real :] @ vectors[: filler.real].T).max(axis=1)
         assert ((nearest > 0.6) & (nearest < 0.99)).all()
+        the_load_fails_with_its_thread()
     assert connection.settings_dict["NAME"]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_a_thread_of_the_load_that_dies_fails_the_benchmark(settings: Any) -> None:
-    settings.CLAUDEOPS_EMBEDDINGS = "off"
+def the_load_fails_with_its_thread() -> None:
     ours, theirs = Pipe()
     ours.send("stop")
     observation = {"category": "timing", "service": None, "project": None, "observation": "wg0 needs 60s to start"}
-    with scratch_database(), ours, theirs:
+    with ours, theirs:
         load(theirs, [observation])
         assert ours.recv() == "running"
         assert ours.recv()["refused"] == 0

@@ -88,6 +88,7 @@ def test_a_credential_that_an_older_version_stored_does_not_leave(web):
     assert secret not in "".join(training_lines(web))
 
 
+@pytest.mark.one_database
 def test_memory_is_flat_whatever_the_number_of_sessions(web):
     def fill(count):
         Session.objects.bulk_create(

@@ -11,7 +11,7 @@ from claudeops.lib.preferences.models import Preference
 from memories.access import add_token
 from tests.support.factories import SessionFactory
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 
 @pytest.fixture
