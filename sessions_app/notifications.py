@@ -23,6 +23,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from claudeops.lib.http import RequestFailed, post_json
+from claudeops.lib.lease import Lease
 from claudeops.lib.secrets import mask
 from memories.injection.escape import safe
 from memories.models import Proposal, ProposalState, Tier
@@ -147,7 +148,7 @@ SECONDS = 10.0
 """Of one request."""
 MOST_SECONDS = 120.0
 """After which a run begins no other request: the queue ends a task after 300 seconds."""
-CLAIM = timedelta(minutes=2)
+LEASE = Lease(timedelta(minutes=2))
 AGAIN_AFTER = timedelta(minutes=15)
 """After a failure: at most 672 attempts in the 7 days that a proposal waits."""
 MAX_BYTES = 4_096
@@ -196,9 +197,8 @@ def _due() -> Q:
 
 
 def _claim(at: datetime) -> Proposal | None:
-    free = Q(claimed_until=None) | Q(claimed_until__lte=at)
-    for row in Proposal.objects.filter(_due(), free).select_related("file__project").order_by("pk")[:10]:
-        if Proposal.objects.filter(_due(), free, pk=row.pk).update(claimed_until=at + CLAIM):
+    for row in Proposal.objects.filter(_due(), LEASE.free(at)).select_related("file__project").order_by("pk")[:10]:
+        if LEASE.take(Proposal.objects.filter(_due(), pk=row.pk), at):
             return row
     return None
 

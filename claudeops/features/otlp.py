@@ -15,12 +15,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Max, Q
+from django.db.models import Max
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from claudeops import __version__
 from claudeops.features.metrics import MetricsCollector
+from claudeops.lib.lease import Lease
 from claudeops.lib.secrets import mask
 from memories.models import CallOutcome, ModelCall, TelemetryCursor, TelemetryRecord
 from sessions_app.models import Session
@@ -34,8 +35,8 @@ log = logging.getLogger(__name__)
 
 BATCH = 500
 MOST_BATCHES = 20
-CLAIM = timedelta(minutes=2)
-"""A claim older than this is void; a run takes at most MOST_BATCHES times TIMEOUT, and renews it for each batch."""
+LEASE = Lease(timedelta(minutes=2))
+"""A run takes at most MOST_BATCHES times TIMEOUT, and renews it for each batch."""
 TIMEOUT = 10.0
 """Seconds of one request, its repeats included."""
 OPEN_FOR = timedelta(minutes=15)
@@ -64,7 +65,7 @@ def export(at: datetime | None = None) -> Exported:
         return report
     for name, rows_of in (("records", _records), ("calls", _calls)):
         cursor, _ = TelemetryCursor.objects.get_or_create(name=name)
-        if not report.problem and _claim(cursor, at):
+        if not report.problem and LEASE.take(TelemetryCursor.objects.filter(pk=cursor.pk), at):
             try:
                 _send_all(cursor, rows_of, at, report)
             finally:
@@ -74,11 +75,6 @@ def export(at: datetime | None = None) -> Exported:
     if report.problem:
         log.warning("telemetry was not exported: %s", report.problem)
     return report
-
-
-def _claim(cursor: TelemetryCursor, at: datetime) -> bool:
-    free = Q(claimed_until=None) | Q(claimed_until__lt=at)
-    return bool(TelemetryCursor.objects.filter(free, pk=cursor.pk).update(claimed_until=at + CLAIM))
 
 
 Rows = Callable[[int, int, datetime], tuple[list["ReadableSpan"], int]]
@@ -97,7 +93,7 @@ def _send_all(cursor: TelemetryCursor, rows_of: Rows, at: datetime, report: Expo
             return
         report.spans += len(spans)
         moved = TelemetryCursor.objects.filter(pk=cursor.pk, sent=cursor.sent)
-        if not moved.update(sent=last, claimed_until=timezone.now() + CLAIM):
+        if not LEASE.renew(moved, timezone.now(), sent=last):
             return
         cursor.sent = last
     model = TelemetryRecord if cursor.name == "records" else ModelCall

@@ -20,6 +20,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from claudeops.lib.lease import Lease
 from claudeops.lib.locks import file_lock
 from claudeops.lib.secrets import mask
 from memories.errors import Conflict
@@ -32,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 OPEN = (PartState.WAITING, PartState.UNREADABLE)
 """The states of parts that are taken up, the first ones first."""
-LEASE = timedelta(minutes=15)
-"""A claim older than this is void. A stage takes less: its longest part is the observer's call, at most 3 minutes."""
+LEASE = Lease(timedelta(minutes=15), "claimed_at", holds_start=True)
+"""A stage takes less: its longest part is the observer's call, at most 3 minutes."""
 ATTEMPTS = 8
 REPORTED_AS = {StageName.CALL: "observe"}
 """The name of a stage in telemetry, where it is another: its call is the observer's."""
@@ -156,7 +157,7 @@ def _due(at: datetime, state: PartState) -> QuerySet[TranscriptPart]:
     """
     # Only the current stage of a part is ever claimed or paused: one of those blocks it.
     blocked = Stage.objects.filter(
-        Q(state=StageState.RUNNING, claimed_at__gte=at - LEASE) | Q(state=StageState.WAITING, not_before__gt=at)
+        (Q(state=StageState.RUNNING) & ~LEASE.free(at)) | Q(state=StageState.WAITING, not_before__gt=at)
     )
     waiting = TranscriptPart.objects.filter(state=PartState.WAITING)
     earlier = waiting.filter(transcript=OuterRef("transcript"), number__lt=OuterRef("number"))
@@ -168,12 +169,12 @@ def _due(at: datetime, state: PartState) -> QuerySet[TranscriptPart]:
 
 def _claim(stage: Stage, host: str, at: datetime) -> bool:
     free = Q(state=StageState.WAITING) & (Q(not_before=None) | Q(not_before__lte=at))
-    void = Q(state=StageState.RUNNING, claimed_at__lt=at - LEASE)
-    claimed = {"state": StageState.RUNNING, "claimed_by": host, "claimed_at": at, "attempts": F("attempts") + 1}
-    count = Stage.objects.filter(free | void, pk=stage.pk).update(**claimed)
-    if count:
+    void = Q(state=StageState.RUNNING) & LEASE.free(at)
+    claimed = {"state": StageState.RUNNING, "claimed_by": host, "attempts": F("attempts") + 1}
+    is_mine = LEASE.renew(Stage.objects.filter(free | void, pk=stage.pk), at, **claimed)
+    if is_mine:
         stage.refresh_from_db()
-    return bool(count)
+    return is_mine
 
 
 def _mine(stage: Stage, host: str) -> QuerySet[Stage]:

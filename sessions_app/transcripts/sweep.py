@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import Q
 from django.utils import timezone
 
+from claudeops.lib.lease import Lease
 from claudeops.lib.secrets import mask
 from memories.models import ArrivedBy, RecordLevel, Transcript
 from memories.telemetry import record
@@ -36,7 +36,7 @@ MOST_SECONDS = 120.0
 """After so long a sweep stops; the next one goes on with what it left."""
 IDLE = timedelta(minutes=30)
 """Without a new line for so long a transcript is observed though its end was not heard of."""
-CLAIMED = timedelta(minutes=2)
+LEASE = Lease(timedelta(minutes=2), "swept_at", holds_start=True)
 """For so long after its beginning another sweep leaves a folder alone."""
 HEAD = 64 * 1024
 """Bytes in which the folder of a session is looked for."""
@@ -83,7 +83,7 @@ def sweep(*, at: datetime | None = None, source: str = "schedule") -> Swept:
     begun = time.monotonic()
     until = begun + MOST_SECONDS
     for folder in TranscriptFolder.objects.filter(host=settings.CLAUDEOPS_HOST).order_by("pk"):
-        if _claimed(folder, at):
+        if LEASE.take(TranscriptFolder.objects.filter(pk=folder.pk), at):
             _sweep(folder, report, at=at, until=until)
     if report.taken or report.unread:
         record(
@@ -116,11 +116,6 @@ def _follow_setting(at: datetime) -> None:
         ],
         ignore_conflicts=True,
     )
-
-
-def _claimed(folder: TranscriptFolder, at: datetime) -> bool:
-    free = Q(swept_at=None) | Q(swept_at__lte=at - CLAIMED)
-    return bool(TranscriptFolder.objects.filter(free, pk=folder.pk).update(swept_at=at))
 
 
 def _sweep(folder: TranscriptFolder, report: Swept, *, at: datetime, until: float) -> None:

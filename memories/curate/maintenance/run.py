@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from claudeops.lib.lease import Lease
 from memories.curate.maintenance import night
 from memories.curate.maintenance.steps import ENDED, STEPS, Step, counted
 from memories.errors import Conflict
@@ -26,8 +27,8 @@ from memories.lifecycle.lock import writing
 from memories.models import MaintenanceRun, MaintenanceStep, RunState
 from memories.telemetry import record
 
-CLAIM = timedelta(minutes=6)
-"""A claim without a beat for so long is void; no batch takes longer."""
+LEASE = Lease(timedelta(minutes=6))
+"""No batch takes longer; each beat renews it."""
 TASK_SECONDS = 200.0
 """A run of the task ends then, and the next one goes on: the queue ends a task after 300 seconds."""
 LATEST = timedelta(hours=20)
@@ -111,12 +112,7 @@ def go_on(run: MaintenanceRun, *, at: datetime | None = None, seconds: float | N
     """Do what is left of a run; None when another worker has it. `at` (UTC) is the time of its claims, for tests."""
     me = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4()}"[:300]
     now = at or timezone.now()
-    free = MaintenanceRun.objects.filter(pk=run.pk, state=RunState.RUNNING)
-    with transaction.atomic():
-        claimed = free.filter(claimed_by="").update(claimed_by=me, claimed_until=now + CLAIM) or free.filter(
-            claimed_until__lte=now
-        ).update(claimed_by=me, claimed_until=now + CLAIM)
-    if not claimed:
+    if not LEASE.take(MaintenanceRun.objects.filter(pk=run.pk, state=RunState.RUNNING), now, claimed_by=me):
         return None
     end = None if seconds is None else time.monotonic() + seconds
     try:
@@ -139,7 +135,7 @@ def _mine(run: MaintenanceRun, me: str) -> Any:
 
 
 def _beat(run: MaintenanceRun, me: str, at: datetime | None) -> None:
-    if not _mine(run, me).update(claimed_until=(at or timezone.now()) + CLAIM):
+    if not LEASE.renew(_mine(run, me), at or timezone.now()):
         raise Lost
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Max, Q
+from django.db.models import F, Max
 
+from claudeops.lib.lease import Lease
 from memories.curate import document, files, proposals
 from memories.curate.reflection.answer import FoundProposal, Parsed, parse
 from memories.curate.reflection.choose import Choice, choose, due, note_shown, section_of, shown, usable
@@ -41,8 +42,8 @@ from memories.models import (
 from memories.telemetry import record
 
 OPEN = (ReflectionState.ASKED, ReflectionState.ANSWERED)
-CLAIM = timedelta(minutes=10)
-"""A claim older than this is void; a call takes at most the time of its role."""
+LEASE = Lease(timedelta(minutes=10))
+"""A call takes at most the time of its role."""
 TRIES = 3
 """Unreadable answers after which a reflection has failed; its observations are part of the next one."""
 TASK_CALL, TASK_SECONDS = 200.0, 60.0
@@ -113,10 +114,7 @@ def _claim(project: Project | None, at: datetime) -> Reflection | str:
     What no model has answered yet is chosen anew, and MEMORY.md read anew, so that neither is older than the call.
     """
     file = files.read(files.file_of(project), at=at)
-    mine = {
-        "claimed_by": f"{settings.CLAUDEOPS_HOST}:{os.getpid()}:{uuid.uuid4().hex[:12]}",
-        "claimed_until": at + CLAIM,
-    }
+    me = f"{settings.CLAUDEOPS_HOST}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
     with transaction.atomic():
         number = Reflection.objects.filter(file=file).aggregate(last=Max("number"))["last"] or 0
         row = Reflection.objects.filter(file=file, state__in=OPEN).order_by("number").first()
@@ -126,11 +124,11 @@ def _claim(project: Project | None, at: datetime) -> Reflection | str:
                 return NOTHING
             try:
                 with transaction.atomic():
+                    mine = {"claimed_by": me, "claimed_until": LEASE.claimed(at)}
                     return Reflection.objects.create(file=file, number=number + 1, **_asked(file, choice), **mine)
             except IntegrityError:  # another worker made it
                 return BUSY
-        free = Q(claimed_until=None) | Q(claimed_until__lt=at)
-        if not Reflection.objects.filter(free, pk=row.pk, state=row.state).update(**mine):
+        if not LEASE.take(Reflection.objects.filter(pk=row.pk, state=row.state), at, claimed_by=me):
             return BUSY
         if row.state == ReflectionState.ASKED:
             choice = choose(project, file, at)

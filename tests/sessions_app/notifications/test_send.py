@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 
 from memories.models import Proposal, ProposalState, TelemetryRecord, Tier
-from sessions_app.notifications import AGAIN_AFTER, CLAIM, Sent, send_due
+from sessions_app.notifications import AGAIN_AFTER, LEASE, Sent, send_due
 from tests.support.factories import MemoryFileFactory, ProposalFactory
 from tests.support.processes import killed
 
@@ -83,7 +83,7 @@ def test_a_failure_is_said_and_tried_again_later(tasks, waiting, status, why):
     tasks.status = status
     now = timezone.now()
     assert why in send_due(at=now).why
-    for early in (timedelta(minutes=1), CLAIM, AGAIN_AFTER - timedelta(seconds=1)):
+    for early in (timedelta(minutes=1), LEASE.lasts, AGAIN_AFTER - timedelta(seconds=1)):
         assert send_due(at=now + early) == Sent()
     tasks.status = 200
     assert send_due(at=now + AGAIN_AFTER) == Sent(1)
@@ -102,7 +102,7 @@ def test_a_worker_that_is_killed_before_it_is_noted_sends_the_item_again(tasks, 
     more = {"CLAUDEOPS_TASK_WEBHOOK": tasks.url}
     killed(work, "return", "sessions_app.notifications", "_send", more=more)
     assert send_due() == Sent(0)
-    assert send_due(at=timezone.now() + CLAIM) == Sent(1)
+    assert send_due(at=timezone.now() + LEASE.lasts) == Sent(1)
     assert len(tasks.got) == 2
     assert Proposal.objects.get().notified_at is not None
 

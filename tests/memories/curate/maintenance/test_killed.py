@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memories.curate.maintenance import maintain_due
-from memories.curate.maintenance.run import CLAIM
+from memories.curate.maintenance.run import LEASE
 from memories.models import Disagreement, MaintenanceRun, Memory, MemoryChange, TelemetryRecord, states_before
 from tests.memories.curate.maintenance.house import AT, dump, fill
 from tests.support.processes import killed
@@ -75,7 +75,7 @@ def test_it_is_gone_on_with_and_equals_one_run(event, module, function, nth):
     before = dump()
     killed(WORK, event, module, function, nth=nth)
     assert not MaintenanceRun.objects.filter(state="done").exists()
-    maintain_due(at=AT + CLAIM + timedelta(seconds=1))
+    maintain_due(at=AT + LEASE.lasts + timedelta(seconds=1))
     interrupted = (figures(), dump())
     undo_past_the_history()
     assert dump() == before

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memories.curate.reflection import reflect
-from memories.curate.reflection.runs import CLAIM
+from memories.curate.reflection.runs import LEASE
 from memories.models import Proposal, ProposalEvidence, Reflection, TelemetryRecord
 from tests.memories.curate.reflection.conftest import observed, proposal
 from tests.support.processes import killed
@@ -44,7 +44,7 @@ def test_the_next_run_goes_on_behind_what_was_stored(reflector, event, module, f
         proposal(change="db_main has 3 replicas.", evidence="2"),
     ]
     killed(WORK, event, module, function, nth=nth, more=reflector.environment)
-    reflect(None, at=timezone.now() + CLAIM + timedelta(seconds=1))  # its claim is void by now
+    reflect(None, at=timezone.now() + LEASE.lasts + timedelta(seconds=1))  # its claim is void by now
     assert len(reflector.asked) == calls
     assert Reflection.objects.get().state == "done"
     assert sorted(Proposal.objects.values_list("text", flat=True)) == [
@@ -53,4 +53,4 @@ def test_the_next_run_goes_on_behind_what_was_stored(reflector, event, module, f
     ]
     assert ProposalEvidence.objects.count() == 2
     assert TelemetryRecord.objects.filter(action="memory.reflect.completed").count() == 1
-    assert reflect(None, at=timezone.now() + 2 * CLAIM).outcome == "nothing"
+    assert reflect(None, at=timezone.now() + 2 * LEASE.lasts).outcome == "nothing"

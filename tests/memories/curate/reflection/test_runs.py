@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from memories.curate import files, proposals
 from memories.curate.reflection import choose, reflect, reflect_due
-from memories.curate.reflection.runs import CLAIM, TRIES
+from memories.curate.reflection.runs import LEASE, TRIES
 from memories.curate.triage import triage
 from memories.models import (
     Memory,
@@ -359,11 +359,11 @@ def test_an_observation_that_is_confirmed_again_is_new(reflector):
 def test_a_claim_that_is_held_keeps_others_out_until_it_is_void(reflector):
     observed(BACKUP)
     Reflection.objects.create(
-        file=MemoryFileFactory(), number=1, until=AT, claimed_by="other", claimed_until=LATER + CLAIM
+        file=MemoryFileFactory(), number=1, until=AT, claimed_by="other", claimed_until=LATER + LEASE.lasts
     )
     assert reflect(None, at=LATER).outcome == "busy"
     assert not reflector.served.asked
-    assert reflect(None, at=LATER + CLAIM + timedelta(seconds=1)).outcome == "done"
+    assert reflect(None, at=LATER + LEASE.lasts + timedelta(seconds=1)).outcome == "done"
 
 
 def test_the_number_of_queries_does_not_grow_with_the_observations(reflector):
