@@ -9,9 +9,10 @@ from memories.curate.maintenance import maintain_due
 from memories.curate.reflection import reflect_due
 from memories.embedding.backfill import backfill
 from memories.embedding.install import install_if_missing
-from memories.judging import TASK_CALLS, TASK_SECONDS, judge_waiting
+from memories.judging import judge_waiting
 from memories.lifecycle.gate_decisions import prune as prune_discards
 from memories.lifecycle.sweep import sweep as sweep_memories
+from memories.llm.batch import TASK_CALLS, TASK_SECONDS
 from memories.llm.calls import prune as prune_model_calls
 from memories.recall import keyword_index, log, pgvector
 from memories.telemetry import prune as prune_telemetry
@@ -56,4 +57,4 @@ def reflect() -> None:
 def triage() -> None:
     """Decide about proposals: by rules, then by a model."""
     if settings.CLAUDEOPS_CURATE:
-        triaging.triage(most_calls=triaging.TASK_CALLS, most_seconds=triaging.TASK_SECONDS)
+        triaging.triage(most_calls=TASK_CALLS, most_seconds=TASK_SECONDS)

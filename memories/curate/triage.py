@@ -1,7 +1,7 @@
 """Decide about proposals that wait: tier 1 by rules, tier 2 by a model, the rest by a person.
 
 Each decision of a rule is a transaction. The answer of a model is carried out in the one transaction that ends its
-call, so a crash leaves all of it or none; then the batch is asked about again when its claim is void. Times are UTC.
+call, so a crash leaves all of it or none. Times are UTC.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Prefetch, Q, QuerySet
+from django.db.models import Prefetch, QuerySet
 
 from memories.capture import knowledge_rules
 from memories.capture.gate import judge as gate
@@ -25,7 +25,8 @@ from memories.curate.rules import Given, Ruling
 from memories.curate.triage_question import INSTRUCTIONS, PROMOTE, REJECT, Asked, Found, Verdicts, message, read
 from memories.curate.words import likeness
 from memories.errors import Conflict, MemoriesError
-from memories.llm import Answer, Reason, Unavailable, Used, ask
+from memories.llm import Answer, Unavailable, Used
+from memories.llm.batch import LOOKED_AT, SIZES, Batch, Questions
 from memories.llm.roles import chosen
 from memories.models import (
     MemoryFile,
@@ -45,19 +46,8 @@ from memories.telemetry import record
 
 ACTOR = "triage:"
 """How the actor begins of what a model decides, before its name."""
-MOST_AT_ONCE = 20
-"""Proposals that the model decides about in one call."""
-SMALLER = (5, 1)
-"""Proposals to a call after the first and the second answer without a verdict about them; then a person decides."""
-CLAIM = timedelta(minutes=10)
-"""A claim older than this is void; a call takes at most the time of its role."""
-LOOKED_AT = 200
-"""Proposals that are read to fill a call."""
 CHANGED = 0.5
 """Likeness from which an entry counts as the one that a proposal is about, with another text."""
-TASK_CALLS, TASK_SECONDS = 10, 120.0
-"""What a run of the task may use: no call begins later, since the queue ends a task after 300 seconds."""
-
 NUMBER = re.compile(r"\d+(?:[.:,/-]\d+)*")
 PASSED_ON, WAITS = "passed on", "waits"
 """What a rule does that decides nothing: the next tier has it, or it waits for the commit of another proposal."""
@@ -89,14 +79,6 @@ class Triaged(Used):
         return Counter(f"{one.tier.label}: {one.verdict}" for one in self.said)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Proposals of one file for one call. `until` is their claim, which no other run has at the same microsecond."""
-
-    rows: tuple[Proposal, ...]
-    until: datetime
-
-
 def triage(
     at: datetime | None = None,
     *,
@@ -120,12 +102,8 @@ def triage(
     if off := chosen("triage").off:
         _all_to_a_person(off, when, outcome)
     else:
-        while most_calls is None or outcome.calls < most_calls:
-            if most_seconds is not None and time.monotonic() - begun >= most_seconds:
-                break
-            batch = _claim(to_utc(at), outcome)
-            if batch is None or not _by_model(batch, at, outcome):
-                break
+        seconds = None if most_seconds is None else most_seconds - (time.monotonic() - begun)
+        ByModel(outcome).ask_all(at=at and to_utc(at), most_calls=most_calls, most_seconds=seconds)
     _report(outcome, begun, source)
     return outcome
 
@@ -260,113 +238,77 @@ def _all_to_a_person(why: str, at: datetime, outcome: Triaged) -> None:
         outcome.said.append(Said(pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", why))
 
 
-def _claim(at: datetime, outcome: Triaged) -> Batch | None:
-    """Take the oldest free proposals for one call; None when there are none. What may not be sent goes to a person."""
-    free = Q(claimed_until=None) | Q(claimed_until__lt=at)
-    while rows := list(
-        proposals.waiting(Tier.MODEL).filter(free).select_related("file").prefetch_related(_evidence())[:LOOKED_AT]
-    ):
-        candidates = [row for row in rows if not _left(row, at, outcome)]
-        alike = [row for row in candidates if _group(row) == _group(candidates[0])]
-        until = at + CLAIM
-        # Conditions on its own columns alone: PostgreSQL checks these again when another worker was first.
-        claims = [
-            row
-            for row in alike[: _size(alike[0].tries) if alike else 0]
-            if _still(row).filter(free).update(claimed_until=until)
-        ]
-        if claims:
-            return Batch(tuple(claims), until)
-    return None
+class ByModel(Questions[Proposal, Verdicts, Found]):
+    """The proposals that wait for the model."""
 
+    role, instructions, shape = "triage", INSTRUCTIONS, Verdicts
+    used: Triaged
 
-def _size(tries: int) -> int:
-    sizes = (MOST_AT_ONCE, *SMALLER)
-    return int(sizes[min(tries, len(sizes) - 1)])
+    def waiting(self) -> QuerySet[Proposal]:
+        return proposals.waiting(Tier.MODEL).select_related("file").prefetch_related(_evidence())
 
+    def still(self, row: Proposal) -> QuerySet[Proposal]:
+        return Proposal.objects.filter(pk=row.pk, state=ProposalState.WAITING, tier=Tier.MODEL)
 
-def _group(row: Proposal) -> tuple[int, int, bool]:
-    """Return what the proposals of one call share: what comes from outside is judged apart from what is trusted."""
-    return row.file_id, min(row.tries, len(SMALLER)), row.trust in proposals.FROM_OUTSIDE
+    def group(self, row: Proposal) -> tuple[int, bool]:
+        """One file; and what comes from outside is judged apart from what is trusted."""
+        return row.file_id, row.trust in proposals.FROM_OUTSIDE
 
-
-def _still(row: Proposal) -> QuerySet[Proposal]:
-    return Proposal.objects.filter(pk=row.pk, state=ProposalState.WAITING, tier=Tier.MODEL)
-
-
-def _left(row: Proposal, at: datetime, outcome: Triaged) -> bool:
-    """Leave a proposal to a person, unasked, when the gate holds a text that only outside text vouches for."""
-    if row.trust == Trust.OPERATOR:
-        return False
-    text = row.text or row.target
-    judged = gate(text, fold(text), taxonomy=KNOWLEDGE.slug)
-    if judged.verdict != "hold":
-        return False
-    _review(row, f"The model was not asked: {judged.reason}.", at, outcome, rule=str(judged.codes[0])[:32])
-    return True
-
-
-def _by_model(batch: Batch, at: datetime | None, outcome: Triaged) -> bool:
-    """Ask about a batch and carry out the answer; return whether to go on with the next one."""
-    file = batch.rows[0].file
-    answer = ask("triage", INSTRUCTIONS, message(file.text, [_asked(row) for row in batch.rows]), Verdicts)
-    verdicts: Sequence[Found | None]
-    if isinstance(answer, Unavailable):
-        if answer.reason != Reason.UNREADABLE:
-            outcome.why, outcome.until = answer.why, answer.until
-            for row in batch.rows:
-                _still(row).filter(claimed_until=batch.until).update(claimed_until=None)
+    def leave(self, row: Proposal, at: datetime) -> bool:
+        """Leave a proposal to a person when the gate holds a text that only outside text vouches for."""
+        if row.trust == Trust.OPERATOR:
             return False
-        verdicts = [None] * len(batch.rows)
-    else:
-        verdicts = read(answer.value, len(batch.rows))
-        outcome.count(answer)
-    outcome.calls += 1
-    _carry_out(batch, verdicts, answer, to_utc(at), outcome)
-    return True
+        text = row.text or row.target
+        judged = gate(text, fold(text), taxonomy=KNOWLEDGE.slug)
+        if judged.verdict != "hold":
+            return False
+        rule, reason = str(judged.codes[0])[:32], f"The model was not asked: {judged.reason}."
+        try:
+            proposals.review(row.pk, reason=reason, tier=Tier.MODEL, rule=rule, at=at)
+        except MemoriesError:
+            return True
+        self.used.said.append(Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), rule, reason))
+        return True
 
+    def message(self, rows: Sequence[Proposal]) -> str:
+        asked = [
+            Asked(row.kind, row.section, row.text, row.target, tuple(one.text for one in row.evidence.all()))
+            for row in rows
+        ]
+        return message(rows[0].file.text, asked)
 
-def _asked(row: Proposal) -> Asked:
-    return Asked(row.kind, row.section, row.text, row.target, tuple(one.text for one in row.evidence.all()))
+    def read(self, answer: Verdicts, count: int) -> list[Found | None]:
+        return read(answer, count)
 
-
-def _carry_out(
-    batch: Batch,
-    verdicts: Sequence[Found | None],
-    answer: Answer[Verdicts] | Unavailable,
-    at: datetime,
-    outcome: Triaged,
-) -> None:
-    """Do what a model said about a batch, in one transaction: what was claimed by another run meanwhile is left."""
-    decisions: list[Said] = []
-    unread = 0
-    with transaction.atomic():
-        for row, verdict in zip(batch.rows, verdicts, strict=True):
-            try:
-                mine = proposals.locked(row.pk)
-            except MemoriesError:  # somebody decided meanwhile
-                continue
-            if mine.claimed_until != batch.until or mine.tier != Tier.MODEL:
-                continue
-            if (mine.text, mine.target) != (row.text, row.target):  # it was edited: the answer is about another text
-                _still(mine).update(claimed_until=None)
-            elif verdict is None:
-                unread += 1
-                decisions += _unread(mine, at)
-            else:
-                decisions.append(_decide(mine, verdict, answer, at))
-    outcome.said += decisions
-    outcome.unread += unread
-
-
-def _unread(row: Proposal, at: datetime) -> list[Said]:
-    """Note that a model said nothing usable about a proposal; after the last time a person decides."""
-    _still(row).update(claimed_until=None, tries=F("tries") + 1)
-    if row.tries < len(SMALLER):
-        return []
-    reason = f"The model gave no usable answer about it {len(SMALLER) + 1} times."
-    proposals.review(row.pk, by=_actor(), reason=reason, tier=Tier.MODEL, at=at)
-    return [Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", reason)]
+    def carry_out(
+        self,
+        batch: Batch[Proposal],
+        verdicts: Sequence[Found | None],
+        answer: Answer[Verdicts] | Unavailable,
+        at: datetime | None,
+    ) -> None:
+        """Do what a model said about a batch, in one transaction: what was claimed by another run meanwhile is left."""
+        when, decisions, unread = to_utc(at), list[Said](), 0
+        with transaction.atomic():
+            for row, verdict in zip(batch.rows, verdicts, strict=True):
+                try:
+                    mine = proposals.locked(row.pk)
+                except MemoriesError:  # somebody decided meanwhile
+                    continue
+                if mine.claimed_until != batch.until or mine.tier != Tier.MODEL:
+                    continue
+                if (mine.text, mine.target) != (row.text, row.target):  # edited: the answer is about another text
+                    self.mine(row, batch).update(claimed_until=None)
+                elif verdict is not None:
+                    decisions.append(_decide(mine, verdict, answer, when))
+                else:
+                    unread += self.in_vain(row, batch)
+                    if mine.tries + 1 >= len(SIZES):
+                        reason = f"The model gave no usable answer about it {len(SIZES)} times."
+                        proposals.review(row.pk, by=_actor(), reason=reason, tier=Tier.MODEL, at=when)
+                        decisions.append(Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", reason))
+        self.used.said += decisions
+        self.used.unread += unread
 
 
 def _decide(row: Proposal, finding: Found, answer: Answer[Verdicts] | Unavailable, at: datetime) -> Said:
@@ -432,14 +374,6 @@ def names_more(text: str, sources: Sequence[str]) -> str:
             if name not in source_text:
                 return match[0]
     return ""
-
-
-def _review(row: Proposal, reason: str, at: datetime, outcome: Triaged, *, rule: str) -> None:
-    try:
-        proposals.review(row.pk, reason=reason, tier=Tier.MODEL, rule=rule, at=at)
-    except MemoriesError:
-        return
-    outcome.said.append(Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), rule, reason))
 
 
 def _actor() -> str:

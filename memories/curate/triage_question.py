@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from claudeops.lib.secrets import mask
 from memories.capture.text import fold
+from memories.llm.batch import by_number
 
 MOST_SHOWN, MOST_OF_FILE, MOST_EVIDENCE, LONGEST_REASON = 1_000, 60_000, 5, 300
 """Characters of a text and of the file that are sent, observations of a proposal, characters of a reason."""
@@ -89,18 +90,12 @@ def read(answer: Verdicts, count: int) -> list[Found | None]:
 
     None: nothing, no known verdict, or two different ones. Verdicts about other proposals are ignored.
     """
-    verdicts: list[Found | None] = [None] * count
-    spoiled = set()
-    for one in answer.decisions:
-        place, verdict = one.proposal - 1, one.verdict.strip().lower()
-        if not 0 <= place < count:
-            continue
-        new = Found(verdict, fold(one.text or ""), fold(one.reason or "")[:LONGEST_REASON] or "No reason was given.")
-        earlier = verdicts[place]
-        if verdict not in (PROMOTE, REJECT, REVIEW) or (
-            earlier is not None and (earlier.verdict, earlier.text) != (new.verdict, new.text)
-        ):
-            spoiled.add(place)
-        else:
-            verdicts[place] = earlier or new
-    return [None if place in spoiled else one for place, one in enumerate(verdicts)]
+    return by_number(
+        ((one.proposal, _found(one)) for one in answer.decisions), count, lambda one: (one.verdict, one.text)
+    )
+
+
+def _found(one: Verdict) -> Found | None:
+    word = one.verdict.strip().lower()
+    reason = fold(one.reason or "")[:LONGEST_REASON] or "No reason was given."
+    return Found(word, fold(one.text or ""), reason) if word in (PROMOTE, REJECT, REVIEW) else None

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from claudeops.lib.secrets import mask
 from memories.capture.text import fold
+from memories.llm.batch import by_number
 from memories.matching import Kind
 
 MOST_SHOWN, LONGEST_REASON = 2_000, 300
@@ -77,16 +78,10 @@ def read(answer: Verdicts, count: int) -> list[Found | None]:
 
     None: nothing, no known relation, or two different ones. Verdicts about other pairs are ignored.
     """
-    verdicts: list[Found | None] = [None] * count
-    spoiled = set()
-    for verdict in answer.verdicts:
-        place, relation = verdict.pair - 1, verdict.relation.strip().lower()
-        if not 0 <= place < count:
-            continue
-        earlier = verdicts[place]
-        if relation not in list(Kind) or (earlier is not None and earlier.relation != relation):
-            spoiled.add(place)
-            continue
-        reason = fold(verdict.reason or "")[:LONGEST_REASON]
-        verdicts[place] = earlier or Found(Kind(relation), reason or "no reason given")
-    return [None if place in spoiled else one for place, one in enumerate(verdicts)]
+    return by_number(((one.pair, _found(one)) for one in answer.verdicts), count, lambda one: one.relation)
+
+
+def _found(one: Verdict) -> Found | None:
+    word = one.relation.strip().lower()
+    reason = fold(one.reason or "")[:LONGEST_REASON] or "no reason given"
+    return Found(Kind(word), reason) if word in list(Kind) else None

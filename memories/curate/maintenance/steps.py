@@ -12,12 +12,13 @@ from django.db.models import Count, Sum
 from memories.curate import proposals
 from memories.curate.maintenance import ageing, duplicates
 from memories.curate.maintenance.categories import shares
-from memories.judging import TASK_CALLS, TASK_SECONDS, judge_waiting
+from memories.judging import judge_waiting
 from memories.lifecycle import disagreements, gate_decisions
 from memories.lifecycle.bulk_write import BATCH, write_all
 from memories.lifecycle.merge import merge
 from memories.lifecycle.sweep import ACTOR, sweep
 from memories.lifecycle.write import Why
+from memories.llm.batch import TASK_CALLS, TASK_SECONDS
 from memories.models import (
     Change,
     Disagreement,

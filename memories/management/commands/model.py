@@ -7,9 +7,9 @@ from typing import Any
 from claudeops.lib.cli import Columns, Refusal, Result, VerbCommand, arg, columns, listing, table, verb
 from claudeops.lib.humanize import quantity
 from memories.judging import judge_waiting
-from memories.judging.batches import LARGEST
 from memories.judging.rules import Action
 from memories.llm import status
+from memories.llm.batch import SIZES
 from memories.llm.calls import Unavailable
 from memories.llm.roles import ROLES
 from memories.models import Disagreement
@@ -67,7 +67,7 @@ class Command(VerbCommand):
         """Ask the judge about the pairs of memories that matching left unsure, all that wait."""
         waits = Disagreement.objects.unjudged().count()
         if dry_run:
-            calls = -(-waits // LARGEST)
+            calls = -(-waits // SIZES[0])
             text = f"{quantity(waits, 'pair')} to judge, in about {quantity(calls, 'call')}."
             return Result({"waiting": waits, "calls": calls}, text)
         result = judge_waiting()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memories.judging.batches import LARGEST
 from memories.judging.question import INSTRUCTIONS, Pair, Verdicts, message, read
 from memories.llm import Answer, Reason, ask
+from memories.llm.batch import SIZES
 from memories.matching import Kind, Relation, may_be_one
 from tests.benchmarks.evaluation.sets import PairLine
 from tests.benchmarks.evaluation.vectors import Progress
@@ -45,8 +45,8 @@ def settle(pairs: Sequence[PairLine], found: Sequence[Relation], progress: Progr
     ]
     answers: list[Answer[Verdicts]] = []
     unanswered, calls, why = 0, 0, ""
-    for start in range(0, len(unsure), LARGEST):
-        batch = unsure[start : start + LARGEST]
+    for start in range(0, len(unsure), SIZES[0]):
+        batch = unsure[start : start + SIZES[0]]
         asked = [Pair(pairs[place].known, pairs[place].new, pairs[place].service or None) for place in batch]
         answer = ask("judge", INSTRUCTIONS, message(asked), Verdicts)
         if isinstance(answer, Answer):

@@ -163,7 +163,7 @@ def test_after_three_answers_that_say_nothing_usable_a_person_decides(file, tria
 
 
 def test_one_bad_text_does_not_spoil_the_answer_about_others(file, triager, monkeypatch):
-    monkeypatch.setattr("memories.curate.triage.MOST_AT_ONCE", 7)
+    monkeypatch.setattr("memories.llm.batch.SIZES", (7, 5, 1))
     rows = [a_proposal(file, f"{VAGUE} It is so {word}.") for word in "abcdefg"]
     bad = rows[3].text
 
@@ -275,7 +275,7 @@ def test_no_query_more_for_more_proposals_of_a_batch_that_is_chosen(file, triage
 
 
 def test_calls_are_bounded(file, triager, monkeypatch):
-    monkeypatch.setattr("memories.curate.triage.MOST_AT_ONCE", 1)
+    monkeypatch.setattr("memories.llm.batch.SIZES", (1, 1, 1))
     for word in "abc":
         a_proposal(file, f"{VAGUE} It is so {word}.")
     assert triage(AT, most_calls=2).calls == 2

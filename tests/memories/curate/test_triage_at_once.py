@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from memories.curate import proposals
 from memories.curate.rules import Ruling
-from memories.curate.triage import CLAIM, _carry_out_ruling, triage
+from memories.curate.triage import _carry_out_ruling, triage
+from memories.llm.batch import LASTS
 from memories.models import Proposal, ProposalDecision, Tier
 from tests.memories.curate.triaging import a_file, a_proposal
 from tests.support.processes import call, killed
@@ -83,7 +84,7 @@ def test_what_a_person_decides_while_the_model_is_asked_stays(triager):
 
 def test_an_answer_that_comes_after_its_claim_was_taken_over_is_left(triager):
     row = a_proposal(a_file(), f"{VAGUE}.", tier=Tier.MODEL)
-    later = timezone.now() + 2 * CLAIM
+    later = timezone.now() + 2 * LASTS
 
     def taken_over(asked):
         Proposal.objects.update(claimed_until=later)
@@ -103,11 +104,11 @@ PLACES = [
     ("call", TRIAGE, "_by_rules", 2, 1),
     ("return", VERBS, "approve", 1, 1),  # in the transaction of a rule
     ("return", TRIAGE, "_carry_out_ruling", 3, 1),
-    ("return", TRIAGE, "_claim", 1, 1),
-    ("call", TRIAGE, "_carry_out", 1, 2),  # the answer is lost
+    ("return", "memories.llm.batch", "_claim", 1, 1),
+    ("call", TRIAGE, "carry_out", 1, 2),  # the answer is lost
     ("return", VERBS, "reject", 1, 2),  # in the transaction that carries it out
     ("return", TRIAGE, "_decide", 2, 2),
-    ("return", TRIAGE, "_carry_out", 1, 1),
+    ("return", TRIAGE, "carry_out", 1, 1),
     ("call", TRIAGE, "_report", 1, 1),
 ]
 
@@ -120,8 +121,8 @@ def test_after_a_kill_the_next_run_decides_what_is_left_and_nothing_twice(triage
     exact = a_proposal(file)
     vague = [a_proposal(file, f"{VAGUE}, part {word}.") for word in ("one", "two")]
     killed(WORK, event, module, function, nth=nth, more=triager.setup)
-    triage(timezone.now() + CLAIM + timedelta(seconds=1))  # its claim is void by now
-    triage(timezone.now() + CLAIM + timedelta(seconds=2))
+    triage(timezone.now() + LASTS + timedelta(seconds=1))  # its claim is void by now
+    triage(timezone.now() + LASTS + timedelta(seconds=2))
     assert {one.state for one in Proposal.objects.filter(pk=exact.pk)} == {"approved"}
     assert {one.state for one in Proposal.objects.filter(pk__in=[row.pk for row in vague])} == {"rejected"}
     assert ProposalDecision.objects.count() == 3

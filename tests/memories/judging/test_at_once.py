@@ -12,9 +12,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from memories.judging import batches, judge_waiting
+from memories.judging import judge_waiting
 from memories.judging.rules import Action
 from memories.lifecycle import disagreements
+from memories.llm.batch import LASTS
 from memories.models import Disagreement, Memory, MemoryChange
 from tests.memories.judging.conftest import a_pair
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_two_workers_judge_each_pair_once(judge, monkeypatch):
-    monkeypatch.setattr(batches, "SIZES", (3, 3, 3))
+    monkeypatch.setattr("memories.llm.batch.SIZES", (3, 3, 3))
     judge.usual = "reinforces"
     for _ in range(18):
         a_pair()
@@ -61,7 +62,7 @@ def test_what_a_person_answers_while_the_model_is_asked_stays(judge):
 
 def test_an_answer_that_comes_after_its_claim_was_taken_over_is_left(judge):
     row = a_pair()
-    later = timezone.now() + 2 * batches.CLAIM
+    later = timezone.now() + 2 * LASTS
 
     def taken_over(pairs):
         Disagreement.objects.update(judging_until=later)

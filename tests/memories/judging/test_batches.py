@@ -11,6 +11,7 @@ from memories.judging import batches, judge_waiting
 from memories.judging.rules import Action
 from memories.lifecycle import disagreements, verbs
 from memories.llm import calls
+from memories.llm.batch import TASK_CALLS
 from memories.models import Disagreement, Memory, MemoryChange, ModelCall
 from memories.models.change import By
 from memories.queries import disagreements as questions
@@ -224,11 +225,11 @@ def test_a_budget_that_is_spent_leaves_them_waiting_until_tomorrow(judge, settin
 
 
 def test_the_task_makes_a_bounded_number_of_calls(judge, monkeypatch):
-    monkeypatch.setattr(batches, "SIZES", (1, 1, 1))
-    for _ in range(batches.TASK_CALLS + 2):
+    monkeypatch.setattr("memories.llm.batch.SIZES", (1, 1, 1))
+    for _ in range(TASK_CALLS + 2):
         a_pair()
     task()
-    assert len(judge.asked) == batches.TASK_CALLS
+    assert len(judge.asked) == TASK_CALLS
 
 
 def test_a_stored_verdict_is_carried_out_without_another_call(judge, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from memories.judging import judge_waiting
-from memories.judging.batches import CLAIM
+from memories.llm.batch import LASTS
 from memories.models import Disagreement, Memory, MemoryChange
 from tests.memories.judging.conftest import MODEL, a_pair
 from tests.support.processes import killed
@@ -21,7 +21,7 @@ BATCHES, QUESTIONS = "memories.judging.batches", "memories.lifecycle.disagreemen
 
 # Where it is killed, and how many calls there are in all.
 PLACES = [
-    ("return", BATCHES, "_claim", 1, 1),
+    ("return", "memories.llm.batch", "_claim", 1, 1),
     ("call", BATCHES, "_store", 1, 2),  # the answer was not stored
     ("return", BATCHES, "_hash", 2, 2),  # inside the transaction that stores it
     ("return", BATCHES, "_store", 1, 1),
@@ -42,7 +42,7 @@ def test_the_next_run_goes_on_behind_what_was_stored(judge, event, module, funct
         "CLAUDEOPS_MODEL_JUDGE": f"http:{MODEL}",
     }
     killed(WORK, event, module, function, nth=nth, more=more)
-    judge_waiting(at=timezone.now() + CLAIM + timedelta(seconds=1))  # its claim is void by now
+    judge_waiting(at=timezone.now() + LASTS + timedelta(seconds=1))  # its claim is void by now
     assert len(judge.asked) == calls
     assert Disagreement.objects.filter(state="answered", answer="merged", judging_until=None).count() == 3
     assert MemoryChange.objects.filter(kind="merged").count() == 6

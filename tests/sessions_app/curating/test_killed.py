@@ -51,7 +51,7 @@ def let_claims_end() -> None:
             ("return", RUNS, "make", 1),
             ("return", RUNS, "_carry_out", 1),
             ("return", TRIAGE, "_by_rules", 1),
-            ("return", TRIAGE, "_claim", 1),
+            ("return", "memories.llm.batch", "_claim", 1),
             ("return", "memories.llm.calls", "ask", 2),
             ("return", TRIAGE, "triage", 1),
             ("call", PROMOTION, "promote_due", 1),
