@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from claudeops.lib.append import append
 from claudeops.lib.secrets import mask
-from memories.llm import shape as shapes
+from memories.llm import reader
 from memories.llm.backends import Failure, Reply, Request
 from memories.llm.roles import ROLES, Chosen, chosen
 from memories.models import CallOutcome, ModelCall
@@ -229,7 +229,7 @@ def ask(
             prompt_hash=prompt_hash,
             seconds=max(0.1, round(ends - time.monotonic(), 1)),
             most_tokens=by.role.most_tokens,
-            schema=shapes.schema_of(shape),
+            schema=reader.schema_of(shape),
             most_usd=allowed.usd_left,
         )
         answer, again = _attempt(by, request, shape, now)
@@ -271,13 +271,13 @@ def _attempt(by: Chosen, request: Request, shape: type[T], at: datetime) -> tupl
     reply = None
     try:
         reply = by.backend.send(request)
-        value = shapes.read(shape, reply.text, reply.structured)
+        value = reader.read(shape, reply.text, reply.structured)
     except Failure as failed:
         outcome, reason = (CallOutcome.LATE, Reason.LATE) if failed.late else (CallOutcome.FAILED, Reason.FAILED)
         why = mask(str(failed))
         _ended(call, started, outcome, failed.paid, why)
         return Unavailable(reason, why), failed.again
-    except shapes.Unreadable as error:
+    except reader.Unreadable as error:
         _ended(call, started, CallOutcome.UNREADABLE, reply, str(error))
         return Unavailable(Reason.UNREADABLE, str(error), raw=reply.text if reply else ""), True
     except BaseException as error:

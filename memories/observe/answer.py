@@ -6,30 +6,32 @@ number within bounds or one of our own words, never anything else.
 
 from __future__ import annotations
 
-import html
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from memories.capture.text import SPACE, SURROGATE, fold
-from memories.llm.shape import without_thinking
+from memories.capture.text import fold
+from memories.llm.reader import (
+    BROKEN,
+    LONGEST_NOTHING,
+    Unread,
+    bare,
+    cut,
+    in_one_line,
+    json_values,
+    without_marks,
+)
 from memories.models import FactKind, Priority
 from memories.observe.instructions import CATEGORY_WORDS, GATE_WORDS, KIND_WORDS, PRIORITY_SIGNS, PRIORITY_WORDS
 
 T = TypeVar("T")
 
-LONGEST = 200_000
-"""Characters of an answer that are read; an observer's answer has at most 8,000 tokens."""
 LONGEST_LINE = 4_000
 LONGEST_FACT = 2_000
 LONGEST_NARRATIVE = 1_500
 MOST_SEGMENTS = 50
 MOST_FACTS = 200
-MOST_UNREAD = 40
-MOST_FAILURES = 20
-"""How many places in a text are tried in vain as the start of JSON."""
 HIGHEST_TURN = 2**31 - 1
 
 
@@ -79,7 +81,6 @@ BEFORE_TEXT = re.compile(r"(?:[\s:|>]|[–—-](?=\s)|[*_`]{1,3}(?=\s))+")
 NOTHING = re.compile(
     r"\b(?:nothing|none|empty|no (?:new |durable |lasting )?(?:observations?|facts?|segments?|memor(?:y|ies)))\b", re.I
 )
-LONGEST_NOTHING = 400
 REFUSAL = re.compile(
     r"\b(?:sorry|can(?:no|['’])t|cannot|unable|refuse|decline|apolog\w+|error|overloaded|(?:not|please) provided?)\b",
     re.I,
@@ -121,7 +122,6 @@ WORD_SIGN = re.compile(
 LABEL = re.compile(
     r"(?:#{1,6}\s{0,3})?\**\s?(narrative|summary|facts?|observations?)\s?\**\s?:?\**:?\s?", re.IGNORECASE
 )
-EMPHASIS = re.compile(r"(\*\*|__|\*|_)(?=\S)(.+)(?<=\S)\1\Z", re.DOTALL)
 NO_FACTS = re.compile(r"[-*•\s(\[]{0,4}(?:none|no facts?(?: here)?|nothing|n/a|-|empty)[.)\]\s]{0,3}\Z", re.IGNORECASE)
 CHILD = re.compile(r"<(\w{2,20})>\s{0,20}([^<>]{0,2000})</\1>")
 """An element of a fact or a segment that stands for an attribute, or for the text."""
@@ -136,15 +136,10 @@ TURN_NUMBER = re.compile(r"\d{1,10}")
 def parse(answer: str) -> Parsed:
     """Return what `answer` says. Linear in its length, of which LONGEST characters are read; never raises."""
     reading = _Reading()
-    if len(answer) > LONGEST:
-        reading.cannot(f"the answer has {len(answer):,} characters; the first {LONGEST:,} were read")
-        answer = answer[:LONGEST]
-    text = without_thinking(answer.replace("\r\n", "\n").replace("\r", "\n"))
+    text = reading.begin(answer, TAG, ESCAPED_TAG)
     if not text.strip():
         reading.cannot("the answer is empty")
         return reading.parsed()
-    if not TAG.search(text) and ESCAPED_TAG.search(text):
-        text = html.unescape(text)
     if TAG.search(text):
         reading.tags(text)
     elif reading.json_values(text):
@@ -152,7 +147,7 @@ def parse(answer: str) -> Parsed:
     else:
         reading.lines(text)
     if not reading.segments and not reading.unread and not _says_nothing(text):
-        reading.cannot(f"no observation was found in the answer, which begins: {_cut(fold(text))}")
+        reading.cannot(f"no observation was found in the answer, which begins: {cut(fold(text))}")
     return reading.parsed()
 
 
@@ -174,18 +169,9 @@ class _Segment:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Reading(Unread):
     segments: list[_Segment] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
     facts: int = 0
-
-    def cannot(self, what: str) -> None:
-        if what in self.unread:
-            return
-        if len(self.unread) < MOST_UNREAD:
-            self.unread.append(what)
-        elif len(self.unread) == MOST_UNREAD:
-            self.unread.append("more could not be read")
 
     def segment(self, attributes: str = "", *, is_tagged: bool = False) -> _Segment:
         if len(self.segments) >= MOST_SEGMENTS:
@@ -257,7 +243,7 @@ class _Reading:
         last: _Fact | None = None
         for raw in text.split("\n"):
             if len(raw) > LONGEST_LINE:
-                self.cannot(f"a line has {len(raw):,} characters: {_cut(fold(raw[:200]))}")
+                self.cannot(f"a line has {len(raw):,} characters: {cut(fold(raw[:200]))}")
                 continue
             line = COMMENT.sub("", raw).strip()
             if not line or line.startswith(("```", "~~~")) or LABEL.fullmatch(line):
@@ -286,21 +272,13 @@ class _Reading:
 
     def json_values(self, text: str) -> bool:
         """Read the JSON values with segments or facts; return whether there was one."""
-        decoder, failures, end, has_values = json.JSONDecoder(), 0, 0, False
-        is_broken, whole = False, list[Mapping[str, Any]]()
-        for start in re.finditer(r"[{\[]", text):
-            if start.start() < end:
-                continue
-            if failures >= MOST_FAILURES or len(self.segments) >= MOST_SEGMENTS:
+        has_values, is_broken, whole = False, False, list[Mapping[str, Any]]()
+        for start, value in json_values(text):
+            if len(self.segments) >= MOST_SEGMENTS:
                 break
-            try:
-                value, end = decoder.raw_decode(text, start.start())
-                segments = _segments_in(value)
-            except (ValueError, RecursionError):
-                failures += 1
-                is_broken = is_broken or bool(JSON_START.match(text, start.start()))
-                continue
-            if segments is not None:
+            if value is BROKEN:
+                is_broken = is_broken or bool(JSON_START.match(text, start))
+            elif (segments := _segments_in(value)) is not None:
                 has_values = True
                 for each in segments[: MOST_SEGMENTS + 1]:
                     self._json_segment(each)
@@ -313,7 +291,7 @@ class _Reading:
         if is_broken and (has_values or begins):
             self.cannot("its JSON is cut off or broken; what is whole in it was read")
         elif begins and not has_values and not _says_nothing(text):
-            self.cannot(f"its JSON holds no facts; it begins: {_cut(fold(text))}")
+            self.cannot(f"its JSON holds no facts; it begins: {cut(fold(text))}")
         return has_values or begins
 
     def _json_segment(self, value: Mapping[str, Any]) -> None:
@@ -365,7 +343,7 @@ class _Reading:
             self.cannot(f"{where}: it has no text")
             return None
         if len(text) > LONGEST_FACT:
-            self.cannot(f"{where}: it is longer than {LONGEST_FACT:,} characters: {_cut(text)}")
+            self.cannot(f"{where}: it is longer than {LONGEST_FACT:,} characters: {cut(text)}")
             return None
         attributes = read.given
         gate = self._word("gate", attributes, GATE_WORDS, where) or ""
@@ -391,7 +369,7 @@ class _Reading:
             return None
         value = words.get(_key(word))
         if value is None:
-            self.cannot(f"{where}: the {name} “{_cut(fold(word), 40)}” is not known")
+            self.cannot(f"{where}: the {name} “{cut(fold(word), 40)}” is not known")
         return value
 
     def _confidence(self, said: str | None, where: str) -> float | None:
@@ -399,13 +377,13 @@ class _Reading:
             return None
         match = NUMBER.match(said.strip())
         if match is None or not match[1]:
-            self.cannot(f"{where}: the confidence “{_cut(fold(said), 40)}” is no number")
+            self.cannot(f"{where}: the confidence “{cut(fold(said), 40)}” is no number")
             return None
         value = float(match[1].replace(",", "."))
         if match[2] or value > 1:
             value /= 100
         if value > 1:
-            self.cannot(f"{where}: the confidence “{_cut(fold(said), 40)}” is not between 0 and 1")
+            self.cannot(f"{where}: the confidence “{cut(fold(said), 40)}” is not between 0 and 1")
             return None
         return round(value, 4)
 
@@ -607,19 +585,9 @@ def _plain(text: str, *, shows_hidden: bool = False) -> str:
 
     The gate needs it: who hides characters in a text hides what the text says.
     """
-    unescaped = html.unescape(text)
-    line = SPACE.sub(" ", SURROGATE.sub("\ufffd", unescaped)).strip() if shows_hidden else fold(unescaped)
-    if match := EMPHASIS.match(line):
-        line = match[2] if match[1] not in match[2] else line
-    return line.strip('"“” ') if line[:1] in '"“' and line[-1:] in '"”' and line.count('"') in (0, 2) else line
+    return without_marks(in_one_line(text) if shows_hidden else fold(in_one_line(text)))
 
 
 def _says_nothing(text: str) -> bool:
-    bare = fold(TAG.sub(" ", text)).strip("`*_.[](){} ")
-    if not bare or bare.lower() in ("xml", "json"):
-        return True
-    return len(bare) <= LONGEST_NOTHING and bool(NOTHING.search(bare)) and not REFUSAL.search(bare)
-
-
-def _cut(text: str, most: int = 120) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    rest = bare(text, TAG)
+    return not rest or (len(rest) <= LONGEST_NOTHING and bool(NOTHING.search(rest)) and not REFUSAL.search(rest))

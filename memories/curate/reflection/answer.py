@@ -7,24 +7,19 @@ number within bounds or one of our own words, never anything else.
 from __future__ import annotations
 
 import html
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memories.capture.text import SPACE, SURROGATE, fold
-from memories.llm.shape import without_thinking
+from memories.capture.text import fold
+from memories.llm.reader import LONGEST, LONGEST_NOTHING, Unread, bare, in_one_line, json_values, without_marks
 from memories.models.curating import ProposalKind
 from memories.taxonomy import KNOWLEDGE
 
-LONGEST = 200_000
-"""Characters of an answer that are read; a reflector's answer has at most 8,000 tokens."""
 LONGEST_CHANGE = 1_000
 MOST_PROPOSALS = 100
-MOST_UNREAD = 40
 MOST_NUMBERS = 200
-MOST_FAILURES = 20
 
 KINDS: Mapping[str, ProposalKind] = {
     word: kind
@@ -87,13 +82,11 @@ LONE = re.compile(
 ARROW = re.compile(r"\s{0,3}(?:→|⇒|⟶|->|=>|-->)\s{0,3}")
 BULLET = re.compile(r"(?:[-*+•‣–—]\s{1,3}|#{1,6}\s{1,3}|>\s{1,3}|\d{1,3}[.)]\s{1,3})")
 DAY = re.compile(r"[(\[]?\d{4}-\d{2}-\d{2}[)\]]?\s{0,3}:?\s{0,3}")
-EMPHASIS = re.compile(r"(\*\*|__|\*|_|`)(?=\S)(.+)(?<=\S)\1\Z", re.DOTALL)
 RANGE = re.compile(r"(\d{1,6})\s{0,3}(?:-|–|—|\.\.|to|bis)\s{0,3}#?(\d{1,6})")
 NUMBER = re.compile(r"\d{1,6}")
 NOTHING = re.compile(
     r"\b(?:nothing|none|empty|no (?:new |further |useful )?(?:proposals?|changes?|updates?|entr(?:y|ies)))\b", re.I
 )
-LONGEST_NOTHING = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +121,7 @@ class Parsed:
 def parse(answer: str) -> Parsed:
     """Return what `answer` says. Linear in its length, of which LONGEST characters are read; never raises."""
     reading = _Reading()
-    if len(answer) > LONGEST:
-        reading.cannot(f"the answer has {len(answer):,} characters; the first {LONGEST:,} were read")
-    text = COMMENT.sub(" ", without_thinking(answer[:LONGEST]))
-    if not TAG.search(text) and ESCAPED.search(text):
-        text = html.unescape(text)
+    text = COMMENT.sub(" ", reading.begin(answer, TAG, ESCAPED))
     raws = list(_in_tags(text)) if TAG.search(text) else list(_in_json(text))
     for place, raw in enumerate(raws[:MOST_PROPOSALS], start=1):
         reading.take(raw, place)
@@ -146,13 +135,8 @@ def parse(answer: str) -> Parsed:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _Reading(Unread):
     found: list[FoundProposal] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
-
-    def cannot(self, what: str) -> None:
-        if len(self.unread) < MOST_UNREAD and what not in self.unread:
-            self.unread.append(what)
 
     def take(self, raw: Mapping[str, str], place: int) -> None:
         """Make a proposal of what was read of one."""
@@ -238,17 +222,7 @@ def _pairs(attributes: str) -> Iterator[tuple[str, str]]:
 
 def _in_json(text: str) -> Iterator[dict[str, str]]:
     """Yield the parts of each proposal of the JSON values in a text."""
-    decoder, failures, end = json.JSONDecoder(), 0, 0
-    for start in re.finditer(r"[{\[]", text):
-        if start.start() < end:
-            continue
-        if failures >= MOST_FAILURES:
-            return
-        try:
-            value, end = decoder.raw_decode(text, start.start())
-        except (ValueError, RecursionError):
-            failures += 1
-            continue
+    for _, value in json_values(text):
         for one in _listed(value):
             lowered = {str(key).lower(): _string(part) for key, part in one.items()}
             yield {SAME.get(key, key): part for key, part in lowered.items() if part}
@@ -316,15 +290,12 @@ def _numbers(value: str) -> tuple[int, ...]:
 
 def _plain(text: str) -> str:
     """One line without entities, bullet, day and emphasis around all of it. What is invisible stays, for the gate."""
-    line = SPACE.sub(" ", SURROGATE.sub("\ufffd", html.unescape(text))).strip()
+    line = in_one_line(text)
     line = match[1].strip() if (match := CODE.fullmatch(line)) else line
     for pattern in (BULLET, DAY, BULLET):
         if match := pattern.match(line):
             line = line[match.end() :]
-    if (match := EMPHASIS.match(line)) and match[1] not in match[2]:
-        line = match[2]
-    quoted = line[:1] in '"“' and line[-1:] in '"”' and len(line) > 1 and line.count('"') in (0, 2)
-    return line[1:-1].strip() if quoted else line.strip()
+    return without_marks(line)
 
 
 def _says_nothing(text: str) -> bool:
@@ -333,7 +304,5 @@ def _says_nothing(text: str) -> bool:
             r"<\s{0,3}proposals?\b|\"proposals\"\s{0,3}:\s{0,3}\[\s{0,3}\]|\A\s*(?:```\w*\s*)?\[\s*\]", text, re.I
         )
     )
-    bare = fold(TAG.sub(" ", text)).strip("`*_.[](){} ")
-    if bare.lower() in ("", "xml", "json"):
-        return has_frame
-    return has_frame or (len(bare) <= LONGEST_NOTHING and bool(NOTHING.search(bare)))
+    rest = bare(text, TAG)
+    return has_frame or (0 < len(rest) <= LONGEST_NOTHING and bool(NOTHING.search(rest)))

@@ -209,7 +209,7 @@ def test_more_shapes_of_a_block_that_models_write(subtests):
             assert [(one.category, one.text) for one in learned(answer).found] == SAID
 
 
-def test_shapes_of_json_that_models_write(subtests):
+def test_readers_of_json_that_models_write(subtests):
     for answer in [
         JSON,
         f"\n\n{JSON}\n",

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memories.llm.reader import LONGEST
 from memories.models import FactKind, Priority
-from memories.observe.answer import LONGEST, MOST_FACTS, MOST_SEGMENTS, FoundFact, FoundSegment, Parsed, parse
+from memories.observe.answer import MOST_FACTS, MOST_SEGMENTS, FoundFact, FoundSegment, Parsed, parse
 from memories.taxonomy import KNOWLEDGE
 
 TEXT = "Vault is unsealed by hand after a reboot"

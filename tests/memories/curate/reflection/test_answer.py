@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memories.curate.reflection.answer import LONGEST, LONGEST_CHANGE, MOST_PROPOSALS, FoundProposal, parse
+from memories.curate.reflection.answer import LONGEST_CHANGE, MOST_PROPOSALS, FoundProposal, parse
+from memories.llm.reader import LONGEST
 from memories.models import ProposalKind
 from memories.taxonomy import KNOWLEDGE
 

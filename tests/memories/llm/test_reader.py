@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from memories.llm.shape import Unreadable, read, schema_of
+from memories.llm.reader import Unreadable, read, schema_of
 
 
 class Verdict(BaseModel):
