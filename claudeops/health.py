@@ -52,7 +52,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
         troubled = [] if difference else models.troubles()
     except DatabaseError as error:
         cause = outage.behind(error)
-        reason = cause.message if cause else "the database does not answer"
+        reason = cause.message if cause else "The database does not answer."
         return JsonResponse({"ok": False, "reason": reason}, status=503)
     if difference:
         return JsonResponse({"ok": False, "reason": " ".join(difference)}, status=503)

@@ -116,7 +116,7 @@ class TestHealth:
         monkeypatch.setattr(connection, "cursor", broken)
         response = client.get("/readyz")
         assert response.status_code == 503
-        assert response.json() == {"ok": False, "reason": "the database does not answer"}
+        assert response.json() == {"ok": False, "reason": "The database does not answer."}
 
     def test_a_stranger_may_ask_too(self, client, stranger):
         client.force_login(stranger)

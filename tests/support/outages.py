@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 
 
 @contextmanager
@@ -38,7 +38,8 @@ def fill_database() -> None:
     """Have the database raise what it raises when its disk is full."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute("DO $$ BEGIN RAISE 'could not extend file' USING ERRCODE = '53100'; END $$")
+            with transaction.atomic():  # what fails ends a transaction, and a test may be in one
+                cursor.execute("DO $$ BEGIN RAISE 'could not extend file' USING ERRCODE = '53100'; END $$")
         cursor.execute("PRAGMA page_count")
         cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
         try:
