@@ -44,7 +44,7 @@ def main() -> None:
             assert found, demo.said
             browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
             page = browser.new_page(
-                viewport={"width": 1440, "height": 900}, color_scheme="light", timezone_id="UTC", locale="en-GB"
+                viewport={"width": 1440, "height": 810}, color_scheme="light", timezone_id="UTC", locale="en-GB"
             )
             base = f"http://127.0.0.1:{demo.port}"
             page.goto(f"{base}/login")
