@@ -1,1 +1,1 @@
-"""What stands above both apps, a package or a module each: pages, purge, backups, trace, metrics, the doctor."""
+"""What stands above both apps: pages, purge, backups, trace, metrics, the doctor."""

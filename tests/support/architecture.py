@@ -16,9 +16,9 @@ MODULES = """# Modules
 The first sentence of each module and package at the root of an app, and of the library, written from the code by
 `python -m tests.support.references`. The [architecture](architecture.md) says how they depend on each other,
 [contributing](contributing.md) where a new thing belongs."""
-WIDTH, LEFT, LINE, MARGIN, LETTER = 980, 150, 26, 12, 7.3
+WIDTH, LEFT, LINE, MARGIN, LETTER = 980, 200, 26, 12, 7.3
 """Pixels of the picture, of the column of names, of a line, around a band, and of a letter (monospaced, 12 px)."""
-ROOM = 105
+ROOM = 98
 """Letters of a line."""
 STYLE = (
     "text { font: 12px monospace; fill: #222 } .app { font-weight: bold; font-size: 15px } .note { fill: #777 } "
@@ -63,6 +63,7 @@ def _lines(layers: list[str], package: str) -> Iterator[tuple[list[str], str]]:
     for layer in layers:
         if layer == package:
             yield [], first_sentence(package)
+            yield from (([part], "") for part in textwrap.wrap(" · ".join(children(package)), ROOM))
             continue
         texts = [" · ".join(name.removeprefix(f"{package}.") for name in group) for group in groups(layer)]
         if len("   ".join(texts)) > ROOM:
@@ -87,13 +88,27 @@ def _line(texts: list[str], note: str, y: int) -> Iterator[str]:
 def modules() -> str:
     """A table for each app and the library."""
     written = [MODULES]
-    for package in ("claudeops", "sessions_app", "memories", "claudeops/lib"):
-        written += ["", f"## `{package}/`", "", "| Module | What it is for |", "|---|---|"]
-        for path in sorted((BASE_DIR / package).iterdir()):
-            is_module = (path.suffix == ".py" and path.name != "__init__.py") or (path / "__init__.py").exists()
-            if is_module and (sentence := first_sentence(f"{package}.{path.stem}".replace("/", "."))):
-                written.append(f"| `{path.name}{'/' * path.is_dir()}` | {sentence} |")
+    for package in (
+        "claudeops",
+        "claudeops.features",
+        "claudeops.workers",
+        "sessions_app",
+        "memories",
+        "claudeops.lib",
+    ):
+        written += ["", f"## `{package.replace('.', '/')}/`", "", "| Module | What it is for |", "|---|---|"]
+        for name in children(package):
+            is_folder = (BASE_DIR / package.replace(".", "/") / name).is_dir()
+            if sentence := first_sentence(f"{package}.{name}"):
+                written.append(f"| `{name}{'/' if is_folder else '.py'}` | {sentence} |")
     return "\n".join(written) + "\n"
+
+
+def children(package: str) -> list[str]:
+    """The names of a package's modules and packages."""
+    paths = (BASE_DIR / package.replace(".", "/")).iterdir()
+    is_module = (path for path in paths if path.suffix == ".py" or (path / "__init__.py").exists())
+    return sorted(path.stem for path in is_module if path.name != "__init__.py")
 
 
 def first_sentence(module: str) -> str:
