@@ -10,10 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-import re2
-
-from claudeops.lib.lookaround import without_lookaround
-from memories.capture.patterns import expressions, read_table
+from memories.capture.patterns import expressions, names_found, read_table, rule
 from memories.capture.reasons import Reason
 
 _PATTERNS = expressions(read_table("knowledge"))
@@ -36,14 +33,7 @@ _AND = frozenset(("and", "und", "et", "y", "or", "&", "-", "•", "*", "|", "+")
 URL, ADDRESSES_ELSEWHERE = _compiled("url"), _compiled("addresses_elsewhere")
 PUBLIC_ADDRESS = re.compile(_PATTERNS["public_address"])
 
-_FAST = re2.Options()
-_FAST.case_sensitive = False
-
-# Reason, pattern, and RE2's form of it for all readings at once, which says no many times as fast.
-HELD = tuple(
-    (reason, pattern, re2.compile(f"(?m){without_lookaround(pattern.pattern)}", _FAST))
-    for reason, pattern in ((Reason.ADDRESSES_AGENT, _compiled("addresses")), (Reason.COMMAND, _compiled("command")))
-)
+HELD = (rule(Reason.ADDRESSES_AGENT, _PATTERNS["addresses"]), rule(Reason.COMMAND, _PATTERNS["command"]))
 
 # What speaks for a text. The letter case of a path and of a name is part of it.
 DECISION, PATH = _compiled("decision"), re.compile(_PATTERNS["path"])
@@ -60,15 +50,7 @@ def worthless(text: str) -> Reason | None:
 
 def held(text: str, readings: Iterable[str] = ()) -> list[Reason]:
     """Return why only a person may allow a folded text, whose other `readings` are read as well; in a fixed order."""
-    read = list(dict.fromkeys((text, *readings)))
-    plain = [reading for reading in read if reading.isascii() and reading.isprintable()]
-    others = [reading for reading in read if reading not in plain]  # RE2 reads these in its own way
-    joined = "\n".join(plain).encode()
-    reasons = [
-        reason
-        for reason, pattern, first in HELD
-        if any(pattern.search(reading) for reading in (read if first.search(joined) else others))
-    ]
+    reasons = names_found(HELD, (text, *readings))
     # Read backwards, or with digits as letters, any text holds short words of other languages, and addresses.
     if Reason.ADDRESSES_AGENT not in reasons and ADDRESSES_ELSEWHERE.search(text):
         reasons.insert(0, Reason.ADDRESSES_AGENT)

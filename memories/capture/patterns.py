@@ -8,10 +8,18 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import re2
+
+from claudeops.lib.lookaround import without_lookaround
+
+Name = TypeVar("Name")
+
+_ANY_CASE = re2.Options()
+_ANY_CASE.case_sensitive = False
 _NAME = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -32,3 +40,29 @@ def _alternatives(value: Any) -> str:
     if isinstance(value, str):
         return "|".join(part.replace("_", " ") for part in value.split())
     return "|".join(one if isinstance(one, str) else rf"\b(?:{_alternatives(' '.join(one))})\b" for one in value)
+
+
+class Rule(NamedTuple, Generic[Name]):
+    """A pattern with its name; `first` is RE2's form of it, which says no a hundred times as fast."""
+
+    name: Name
+    pattern: re.Pattern[str]
+    first: Any
+
+
+def rule(name: Name, pattern: str) -> Rule[Name]:
+    """Return the rule of a pattern that stands in any letter case."""
+    return Rule(name, re.compile(pattern, re.IGNORECASE), re2.compile(f"(?m){without_lookaround(pattern)}", _ANY_CASE))
+
+
+def names_found(rules: Iterable[Rule[Name]], readings: Iterable[str]) -> list[Name]:
+    """Return the names of the rules that one of the readings of a text fits, in the order of the rules."""
+    read = list(dict.fromkeys(readings))
+    plain = [reading for reading in read if reading.isascii() and reading.isprintable()]
+    others = [reading for reading in read if reading not in plain]  # RE2 reads these in its own way
+    joined = "\n".join(plain).encode()
+    return [
+        one.name
+        for one in rules
+        if any(one.pattern.search(reading) for reading in (read if one.first.search(joined) else others))
+    ]

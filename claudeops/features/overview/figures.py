@@ -81,7 +81,7 @@ def read(at: datetime) -> Figures:
     """Read the figures as of `at` (aware)."""
     cost_today, _ = Session.objects.paid_on(day_of(at)).cost_and_turns()
     week_cost, week_turns = Session.objects.paid_since(at - AGES[WEEK]).cost_and_turns()
-    on_inbox = inbox.counts()
+    waiting = inbox.counts()
     events = of_sessions.events_last_day(at)
     return Figures(
         running=_listed(Session.objects.running().order_by("-queued_at", "-id")),
@@ -90,8 +90,8 @@ def read(at: datetime) -> Figures:
         queued_count=of_sessions.queued(),
         failed=_failed(),
         failed_day=of_sessions.failed_last_day(at),
-        disagreements=inbox.count_of_view("disagreements", on_inbox),
-        proposals=inbox.count_of_view("proposals", on_inbox),
+        disagreements=inbox.count_of_view("disagreements", waiting),
+        proposals=inbox.count_of_view("proposals", waiting),
         memories={name: of_memories.memories(name) for name in (ACTIVE, INACTIVE)} | {WAITING: of_memories.waiting()},
         trust=trust.mode(),
         events={level.value: events.get(level, Count(0)) for level in reversed(Level)},

@@ -71,7 +71,7 @@ def change_columns(
 ) -> None:
     """Go through all rows with text (of those that `rows_of` returns) by their keys, and with `write` change them.
 
-    `note(model, found)` is called after each batch with finds, in the transaction that writes it; `found` counts by
+    `note(model, counts)` is called after each batch with finds, in the transaction that writes it; `counts` is by
     field and kind. `put` gets the new values of a row with finds: of columns that hold text from outside.
     """
     for model, fields in text_columns():

@@ -24,7 +24,7 @@ class Near:
 
 @dataclass(slots=True)
 class Trace:
-    """Where the way of what was `asked` for ended, what was `seen` of each step, and what its sentence names (`facts`).
+    """At which step what was `asked` for ended, what was `seen` of each step, and what its sentence names (`facts`).
 
     `changes` are clauses that would have told it, each computed; `ranking` is the block that it found no room in,
     `word` what the task might have said; `needs_tokens`: a larger budget would have done. `actions` are what a person
