@@ -285,10 +285,10 @@ def _path(path: str, rules: Rules, folder: str) -> str:
         whole = whole[3:] if whole[3:].startswith("../") else whole[2:]
     if source_name := next((place for place in rules.shared if _is_below(whole, place)), ""):
         return f"file: {source_name}"[: LONGEST_NAME + 6]
-    own = folder.count("/") > 1 and _is_below(whole, folder)
+    own = (folder.count("/") > 1 and _is_below(whole, folder)) or whole.lower().endswith(_CONFIGURATION)
     if not own and (source_name := next((place for place in _SERVED if _is_below(whole, place)), "")):
         return f"file: {source_name}"
-    inside = whole[len(folder) :] if own else whole
+    inside = whole[len(folder) :] if folder.count("/") > 1 and _is_below(whole, folder) else whole
     if source_name := next((part for part in inside.lower().split("/") if part in _FOLDERS), ""):
         return f"file: {source_name}"
     ending = next((one for one in _ENDINGS if whole.lower().endswith(one)), "")
@@ -323,6 +323,7 @@ _READERS = frozenset(_TABLE["readers"]["plain"])
 _SCRIPTED = frozenset(_TABLE["readers"]["scripted"])
 _SERVED: tuple[str, ...] = tuple(_TABLE["paths"]["served"])
 _FOLDERS = frozenset(_TABLE["paths"]["folders"])
+_CONFIGURATION: tuple[str, ...] = tuple(_TABLE["paths"]["configuration"])
 _ENDINGS: tuple[str, ...] = tuple(_TABLE["paths"]["endings"])
 
 
