@@ -28,8 +28,8 @@ DENIAL_WEIGHS = 1.5
 LONGEST = 60_000
 """Characters of a piece that are read."""
 
-_WORD = re.compile(r"[^\W_]+(?:['’][a-z]+)?")
-_RUN_OF_SCRIPT = re.compile(f"[{WITHOUT_BLANKS}]+")
+_WORD = re.compile(rf"[{WITHOUT_BLANKS}]+|[^\W_{WITHOUT_BLANKS}]+(?:['’][a-z]+)?")
+_SCRIPT = re.compile(f"[{WITHOUT_BLANKS}]")
 _NAME = re.compile(r"`[^`]{2,80}`|(?:[\w~/]+[._/@:#~=-]+)+\w+|[~/][\w./-]+\w|\b[A-Z]{2,}\b|\w*\d\w*")
 _NUMBER_AND_UNIT = re.compile(r"(\d+)([a-z]+)\Z")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
@@ -176,7 +176,7 @@ class Evidence:
     def _outside(self, weights: dict[str, float], total: float) -> tuple[int, ...]:
         brought = sum(weight for word, weight in weights.items() if self._is_outside(word))
         shares = [
-            (sum(weight for word, weight in weights.items() if word in piece.words), piece.number)
+            (sum(weight for word, weight in weights.items() if word in piece.words - self._reported), piece.number)
             for piece in self.outsides
         ]
         if brought < OUTSIDE_BROUGHT * total and max(shares, default=(0.0, 0))[0] < OUTSIDE_COVERS * total:
@@ -224,8 +224,7 @@ def _words(text: str) -> list[str]:
     found: list[str] = []
     for whole in _WORD.findall(fold(text).lower()):
         word = whole.replace("'", "").replace("’", "")
-        joined = _RUN_OF_SCRIPT.search(word)
-        if joined and len(word) > 2:
+        if _SCRIPT.match(word) and len(word) > 2:
             found += [word[at : at + 2] for at in range(len(word) - 1)]
         elif word in DENIALS:
             found.append(DENIAL)
@@ -276,7 +275,7 @@ def _weights(text: str) -> dict[str, float]:
     for word in _words(text):
         if word in SPEAKERS or word in {_stem(one) for one in SPEAKERS}:
             continue
-        if any(character.isdigit() for character in word):
+        if word[0].isdigit():
             weights[word] = NUMBER_WEIGHS
         elif word in names or word in capital:
             weights[word] = NAME_WEIGHS
@@ -288,7 +287,7 @@ def _weights(text: str) -> dict[str, float]:
 
 
 def _numbers(weights: Iterable[str]) -> frozenset[str]:
-    return frozenset(word for word in weights if any(character.isdigit() for character in word))
+    return frozenset(word for word in weights if word[0].isdigit())
 
 
 def _denies(text: str) -> bool:
