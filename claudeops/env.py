@@ -73,16 +73,17 @@ def read(name: str, kind: Kind[T], default: T, shown: str = "") -> T:
 
 
 CONSTANT = "it is a constant now"
+SOURCE_RULE = "add a source rule in the admin, like Bash(ceph status), mcp__mail or Read(/srv/incoming)"
 GONE = {
     "CLAUDEOPS_BACKUP_DAILY": "set CLAUDEOPS_BACKUP_KEEP, where 0 makes none",
-    "CLAUDEOPS_HOUSE_COMMANDS": "set CLAUDEOPS_HOUSE_TOOLS, like Bash(ceph status)",
+    "CLAUDEOPS_HOUSE_*": SOURCE_RULE,
     "CLAUDEOPS_KNOWLEDGE_*": CONSTANT,
     "CLAUDEOPS_MAINTENANCE_ZONE": "set CLAUDEOPS_MAINTENANCE_HOUR, like 3 Europe/Berlin",
     "CLAUDEOPS_MATCHING_JUDGE_*": "set CLAUDEOPS_MODEL_JUDGE to http:NAME, and CLAUDEOPS_MODEL_URL and _KEY",
     "CLAUDEOPS_MEMORY_RELEVANT_*": CONSTANT,
     "CLAUDEOPS_MODEL_BUDGETS": "set CLAUDEOPS_MODEL_DAILY_USD, like 2,judge=0.5",
     "CLAUDEOPS_OBSERVE_IDLE": CONSTANT,
-    "CLAUDEOPS_OUTSIDE_[CP]*": "set CLAUDEOPS_OUTSIDE_TOOLS, like Bash(docker ps),Read(/srv/incoming)",
+    "CLAUDEOPS_OUTSIDE_*": SOURCE_RULE,
     "CLAUDEOPS_PROPOSAL_DAYS": CONSTANT,
     "CLAUDEOPS_RECALL_AGE": CONSTANT,
     "CLAUDEOPS_RECALL_REWRITE_TIMEOUT": CONSTANT,
@@ -94,7 +95,7 @@ GONE = {
     "CLAUDEOPS_TELEMETRY_DAYS": CONSTANT,
     "CLAUDEOPS_TIER?_MEMORY_BUDGET": "set CLAUDEOPS_MEMORY_BUDGET, or the budget of an agent in the admin",
     "CLAUDEOPS_TRIAGE_BATCH": CONSTANT,
-    "CLAUDEOPS_TRUSTED_MCP_SERVERS": "set CLAUDEOPS_HOUSE_TOOLS, like mcp__mail",
+    "CLAUDEOPS_TRUSTED_MCP_SERVERS": SOURCE_RULE,
     "CLAUDEOPS_VECTOR_SEARCH": CONSTANT,
 }
 """Names of earlier versions (shell patterns, the first that fits counts), and what to do instead."""
@@ -207,12 +208,5 @@ boolean = Kind("true or false", _boolean)
 hour = Kind("an hour from 0 to 23, and a time zone, like 3 Europe/Berlin", _hour)
 web_address = Kind("an address that begins with http:// or https://, without a user or password in it", _web_address)
 tool_rules = Kind("tool rules like Read,Bash(docker ps *) with balanced parentheses", _tool_rules)
-house_tools = list_of(
-    r"(?!mcp__)\w+|mcp__(?!.*__)[\w.-]+|Bash\([^()]+\)",
-    "tools, MCP servers and commands, like WebFetch,mcp__mail,Bash(ceph status)",
-)
-outside_tools = list_of(
-    r"Bash\([^()]+\)|Read\(/[^()]*\)", "commands and folders, like Bash(docker ps),Read(/srv/incoming)"
-)
 folder = Kind("the path of a folder, not of a file", _folder)
 markdown_file = Kind("the absolute path of a file that ends with .md, or nothing", _markdown_file)

@@ -126,11 +126,6 @@ CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOGS = env.read("CLAUDEOPS_KEEP_SECRETS_IN_RAW_LOG
 """Leave credentials in the raw logs of ended sessions. The database never holds them."""
 CLAUDEOPS_INCLUDE_SUBAGENTS = env.read("CLAUDEOPS_INCLUDE_SUBAGENTS", env.boolean, False)
 """Read markers from subagents' text too."""
-CLAUDEOPS_HOUSE_TOOLS = env.read("CLAUDEOPS_HOUSE_TOOLS", env.house_tools, [])
-"""What else shows the state of your own machines, and brings no outside text: tools, MCP servers, shell commands."""
-CLAUDEOPS_OUTSIDE_TOOLS = env.read("CLAUDEOPS_OUTSIDE_TOOLS", env.outside_tools, [])
-"""What brings outside text, whatever the table in `sessions_app/runner/exposure.toml` says: shell commands, and folders
-that others can write."""
 CLAUDEOPS_REPLAY_SPEED = env.read("CLAUDEOPS_REPLAY_SPEED", env.number(0, 1000), 1.0)
 """How fast recorded streams are played: 1 = as recorded, 0 = at once."""
 

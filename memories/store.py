@@ -45,7 +45,7 @@ from memories.models import (
     trust,
     trust_of,
 )
-from memories.models.memory import MemoryQuerySet
+from memories.models.memory import MemoryQuerySet, Trust
 from memories.recall import keyword_index
 from memories.recall.filters import Where
 from memories.taxonomy import AGENT, DEFAULT_CONFIDENCE
@@ -70,13 +70,15 @@ __all__ = [
     "write_lock",
 ]
 
+ARRIVED = "arrived"
+"""In the evidence of a change: when the server got a statement (ISO 8601, UTC), where a log states another time."""
 STRUCTURAL, SUPERSEDE = "structural", "supersede"
 """The settings with which a statement confirms the first memory of its scope, or supersedes the others."""
 
 ALLOWED = "The gate had discarded it; a person allowed it."
 ECHO = "It was told this memory, so this counts up to a confidence of 0.9. "
 TOLD = "It was told so, which counts for nothing. "
-CONFIRMS = "It confirms the memory: another day, not told of it, no outside text from the same source. "
+CONFIRMS = "It confirms the memory: a person says so, or another day, not told of it, no text from the same source. "
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +313,13 @@ def _check_source(provenance: Provenance) -> None:
 
 def _judge(statement: Statement, provenance: Provenance, original: Judgement | None = None) -> Judgement:
     """Return the gate's verdict, or a given one that is as strict; what is not the session's own words is held."""
-    judgement = judge(statement.text, statement.observation, taxonomy=statement.taxonomy, taint=provenance.taint)
+    judgement = judge(
+        statement.text,
+        statement.observation,
+        taxonomy=statement.taxonomy,
+        taint=provenance.taint,
+        is_vouched_for=provenance.is_vouched_for,
+    )
     return judgement if original is None else strictest(original, judgement)
 
 
@@ -521,9 +529,7 @@ def _write(
             whose = provenance.actor if _is_token(provenance) else "this session"
             return Remembered("duplicate", memory.pk, reason=f"{whose} said so already, which counts once")
         echo = memory.pk in provenance.told
-        confirms = memory.confirmed_at is None and is_independent(
-            memory, statement, provenance, at, said_by=_transcripts_of(memory) if provenance.origin else ()
-        )
+        confirms = memory.confirmed_at is None and _confirms(memory, statement, provenance, at)
         weight = (TOLD if statement.policy.merges else ECHO) if echo else CONFIRMS if confirms else ""
         verbs.reinforce(
             memory,
@@ -631,12 +637,21 @@ def _is_token(provenance: Provenance) -> bool:
     return provenance.actor.startswith("token ")
 
 
-def _transcripts_of(memory: Memory) -> set[str]:
-    """Return the transcripts that made or confirmed a memory."""
-    changes = MemoryChange.objects.filter(memory=memory, kind__in=(Change.CREATED, Change.REINFORCED))
-    return {
-        str(origin) for evidence in changes.values_list("evidence", flat=True) if (origin := evidence.get("origin"))
-    }
+def _confirms(memory: Memory, statement: Statement, provenance: Provenance, at: datetime) -> bool:
+    """Whether a statement confirms a memory: a person says it, or a session that is independent of those before."""
+    if provenance.is_persons:
+        return True
+    changes = MemoryChange.objects.filter(memory=memory, kind__in=(Change.CREATED, Change.REINFORCED)).order_by("pk")
+    evidences = list(changes.values_list("evidence", flat=True))
+    arrived = next((one[ARRIVED] for one in evidences if ARRIVED in one), None)
+    return is_independent(
+        memory,
+        statement,
+        provenance,
+        at,
+        said_by={str(one["origin"]) for one in evidences if one.get("origin")},
+        arrived_at=datetime.fromisoformat(arrived) if arrived else None,
+    )
 
 
 def _new(
@@ -673,12 +688,16 @@ def _new(
         exposure=provenance.exposure,
         exposed_to=list(provenance.exposed_to),
         provisional=provisional_reason(statement.text, provenance, statement.taxonomy),
-        confirmed_at=at if provenance.typed else None,
+        confirmed_at=at if provenance.is_persons else None,
+        trust=Trust.OPERATOR if provenance.is_persons else "",
+        support=provenance.support.as_json() if provenance.support else {},
     )
     memory.expires_at = Lifetimes().end(memory, at) if statement.expires_at == "by type" else statement.expires_at
     runs: dict[str, Any] = {"runs": list(provenance.runs)} if provenance.runs else {}
     if statement.expires_at != "by type" and (statement.expires_at or provenance.typed):
         runs[OWN_END] = True
+    if provenance.arrived_at is not None:
+        runs[ARRIVED] = provenance.arrived_at.isoformat()
     evidence = {"channel": provenance.channel, **_origin(provenance), **runs, **evidence}
     key = _session_key(statement, provenance)
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, key))

@@ -92,13 +92,15 @@ def judge(
     word: Word | None = None,
     thresholds: Thresholds = DEFAULTS,
     taint: str = "",
+    is_vouched_for: bool = False,
 ) -> Judgement:
     """The verdict on a text as it was written and as folded. Never raises: on an error the verdict is hold.
 
+    `is_vouched_for`: a person said it or outputs of the house show it, so that it may hold a command or an address.
     `taint` says why the text is not its session's own words (empty: it is): what would be allowed is held then.
     """
     try:
-        judgement = _judge(text, folded, taxonomy, word, thresholds, taint)
+        judgement = _judge(text, folded, taxonomy, word, thresholds, taint, is_vouched_for)
     except Exception as error:
         reason = f"could not be judged: {type(error).__name__}: {error}"[:500]
         judgement = Judgement("hold", reason, (Reason.NOT_JUDGED,))
@@ -114,7 +116,15 @@ def _strictness(verdict: str) -> int:
     return STRICTNESS.index(verdict) if verdict in STRICTNESS else len(STRICTNESS)
 
 
-def _judge(text: str, folded: str, taxonomy: str, word: Word | None, thresholds: Thresholds, taint: str) -> Judgement:
+def _judge(
+    text: str,
+    folded: str,
+    taxonomy: str,
+    word: Word | None,
+    thresholds: Thresholds,
+    taint: str,
+    is_vouched_for: bool,
+) -> Judgement:
     if not folded:
         return Judgement("discard", "empty", (Reason.EMPTY,))
     if len(text) > LONGEST:
@@ -141,7 +151,7 @@ def _judge(text: str, folded: str, taxonomy: str, word: Word | None, thresholds:
             return Judgement("hold", what, (reason,))
     if not is_knowledge and word is None:
         return Judgement("hold", taint, (Reason.TAINTED,)) if taint else Judgement("allow")
-    held = knowledge_rules.held(normal, read) if is_knowledge else []
+    held = knowledge_rules.held(normal, read) if is_knowledge and not is_vouched_for else []
     worthless = knowledge_rules.worthless(normal) if is_knowledge else None
     return _weigh(knowledge_rules.references(normal), held, worthless, word, thresholds, taint)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
 from claudeops.lib.secrets import find, mask
 from memories.capture import fields
+from memories.capture.support import Support, Voice
 from memories.capture.text import SPACE, fold
 from memories.taxonomy import Taxonomy
 
@@ -77,9 +78,11 @@ class Provenance:
     `source` is a value of `Source`, `actor` a user name, `agent:<slug>` or `system`; `channel` is how it
     arrived (text, structured, human, import); `at` when it was said (UTC), the time of storing when None.
 
-    `exposure` (a value of `Exposure`) and `exposed_to` (names of outside sources) tell what its session had read by
-    then, `taint` why it is not the session's own words (empty = they are), `told` the ids of the memories that the
-    session was told. `runs` are the sessions that a lesson by rules was drawn from. `origin` names the transcript
+    `support` says who supports its words, None where nothing of its session is known. `exposure` (a value of
+    `Exposure`) and `exposed_to` (names of outside sources) tell what the support touches, or without one what its
+    session had read by then. `taint` says why it is not the session's own words (empty = they are), `told` are the ids
+    of the memories that the session was told. `arrived_at` (UTC) is when the server got it, where a log states `at`.
+    `runs` are the sessions that a lesson by rules was drawn from. `origin` names the transcript
     that it was read from (`Transcript.key`), also where no row of a session stands for it: what one transcript says
     twice counts once, and confirms nothing.
     """
@@ -98,6 +101,28 @@ class Provenance:
     told: frozenset[int] = frozenset()
     runs: tuple[int, ...] = ()
     origin: str = ""
+    support: Support | None = None
+    arrived_at: datetime | None = None
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether a person said it or outputs of the own house show it."""
+        return self.support is not None and self.support.is_known
+
+    @property
+    def is_persons(self) -> bool:
+        """Whether it is a person's word: typed here, or typed into the session with a receipt."""
+        return self.typed or (self.support is not None and self.support.by == Voice.PERSON)
+
+    def supported(self, support: Support) -> Provenance:
+        """Return it with who supports its words, exposed to what the support touches and not to all that was read."""
+        exposure, sources = self.exposure, self.exposed_to
+        if support.by == Voice.OUTSIDE:
+            named = tuple(dict.fromkeys(quote.source for quote in support.quotes if quote.source))
+            exposure, sources = "outside", named or sources
+        elif support.is_known:
+            exposure, sources = ("house" if support.by == Voice.HOUSE else "nothing"), ()
+        return replace(self, support=support, exposure=exposure, exposed_to=sources)
 
     @property
     def typed(self) -> bool:

@@ -7,14 +7,17 @@ written by hand: `tests/memories/capture/test_support.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from memories.capture.text import WITHOUT_BLANKS, fold
 
 PERSON_COVERS = 0.62
 """The share of a statement's weight that one typed turn must have."""
+SHOWN, PERSON_COVERS_SHOWN = 0.75, 0.5
+"""The same where turn and house together show so much of it, and nothing of the rest came from outside."""
 PERSON_LEAVES = 0.12
 """The share of it that may stand in outside text beside that."""
 OUTSIDE_BROUGHT, OUTSIDE_COVERS = 0.22, 0.55
@@ -25,8 +28,13 @@ RUN = 6
 """Words in a row that one who types does not share by chance with what was read."""
 NUMBER_WEIGHS = NAME_WEIGHS = 2.0
 DENIAL_WEIGHS = 1.5
+AGENT_SAYS = 0.34
+"""The share of a statement that the agent's own turn must have to be where it was concluded."""
 LONGEST = 60_000
 """Characters of a piece that are read."""
+MOST_QUOTES, LONGEST_QUOTE, MOST_LINES = 3, 300, 2_000
+NAMES = "names of files, branches or hosts"
+"""The source of a sentence whose words are joined, as a stranger names something."""
 
 _WORD = re.compile(rf"[{WITHOUT_BLANKS}]+|[^\W_{WITHOUT_BLANKS}]+(?:['’][a-z]+)?")
 _SCRIPT = re.compile(f"[{WITHOUT_BLANKS}]")
@@ -56,11 +64,11 @@ COMMON = frozenset(
     for from further get gets got had has having he her here hers him his how i if in into is it its itself just me more
     most my now of off on once or other our out over own please she so some such than that the their them then there
     these they this those through to too under until up us very was we were what when where which while who whom whose
-    why will with would you your out via per
+    why will with would you your out via per since use used uses using keep keeps kept hold holds longer others ones
     der die das den dem des ein eine einen einem einer und oder aber ist sind war waren wird werden auf aus bei mit nach
     von zu zum zur im am für als auch es sie er wir ihr dass wenn weil dann noch schon
-    le la les un une des et ou mais est sont était dans sur avec pour par que qui ce cette il elle nous vous on au aux du
-    el los las una unos y o pero es son en con para por del al lo se su sus
+    le la les un une des et ou mais est sont était dans sur avec pour par que qui ce cette il elle nous vous on au aux
+    du el los las una unos y o pero es son en con para por del al lo se su sus
     """.split()  # noqa: SIM905
 )
 SPEAKERS = frozenset("operator operators user users team owner maintainer maintainers person people human".split())  # noqa: SIM905
@@ -77,18 +85,42 @@ class Voice(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Quote:
+    """The line of a turn that has most of a statement's words; `source` names where an outside turn came from."""
+
+    turn: int
+    text: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
-    """Who supports a statement, and the numbers of the turns that do, the best first."""
+    """Who supports a statement, and the quotes that do, the best first; of nobody's, where the agent said it."""
 
     by: Voice
-    turns: tuple[int, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a person or the outputs of the house support it."""
+        return self.by in (Voice.PERSON, Voice.HOUSE)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as a memory keeps it: {by, quotes: [{turn, text, source}]}."""
+        return {"by": self.by.value, "quotes": [asdict(quote) for quote in self.quotes]}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Support | None:
+        """Read it; None where nothing is kept."""
+        return cls(Voice(stored["by"]), tuple(Quote(**one) for one in stored["quotes"])) if stored else None
 
 
 @dataclass(slots=True)
 class _Piece:
     number: int
     words: frozenset[str]
-    text: str = ""
+    text: str
+    source: str = ""
 
 
 @dataclass(slots=True)
@@ -98,6 +130,7 @@ class Evidence:
     persons: list[_Piece] = field(default_factory=list)
     houses: list[_Piece] = field(default_factory=list)
     outsides: list[_Piece] = field(default_factory=list)
+    agents: list[_Piece] = field(default_factory=list)
     _first: dict[str, Voice] = field(default_factory=dict)
     _house: set[str] = field(default_factory=set)
     _reported: set[str] = field(default_factory=set)
@@ -121,18 +154,41 @@ class Evidence:
         self._bring(words, Voice.PERSON)
 
     def house(self, number: int, text: str) -> None:
-        """Add an output of the own machines. Words of its lines without a sentence are the house's, whoever said them."""
+        """Add an output of the own machines. Words of its lines without a sentence are the house's, whoever said them.
+
+        A line with a sentence whose words are joined is from outside: a stranger may have named a file so.
+        """
         lines = text[:LONGEST].split("\n")
+        if joined := [line for line in lines if _JOINED.search(line)]:
+            self.outside(number, "\n".join(joined), NAMES)
+            lines = [line for line in lines if not _JOINED.search(line)]
+            text = "\n".join(lines)
         words = frozenset(word for word in _words(text[:LONGEST]) if word not in self._planted)
-        self.houses.append(_Piece(number, words))
+        self.houses.append(_Piece(number, words, text[:LONGEST]))
         self._house |= words
         self._reported |= words.intersection(_words("\n".join(line for line in lines if not is_prose(line))))
         self._bring(words, Voice.HOUSE)
 
-    def outside(self, number: int, text: str) -> None:
+    def depends(self, number: int, text: str, source: str) -> None:
+        """Add an output of what runs code, relays text or is unknown: its sentences are from outside.
+
+        Its other lines are the house's, and support nothing once a sentence from outside was read.
+        """
+        lines = text[:LONGEST].split("\n")
+        had_outside = self.has_outside
+        if sentences := [line for line in lines if is_prose(line)]:
+            self.outside(number, "\n".join(sentences), source)
+        if not had_outside:
+            self.house(number, "\n".join(line for line in lines if not is_prose(line)))
+
+    def agent(self, number: int, text: str) -> None:
+        """Add what the agent said, which supports nothing."""
+        self.agents.append(_Piece(number, frozenset(_words(text[:LONGEST])), text[:LONGEST]))
+
+    def outside(self, number: int, text: str, source: str = "") -> None:
         text = text[:LONGEST]
         words = frozenset(_words(text))
-        self.outsides.append(_Piece(number, words))
+        self.outsides.append(_Piece(number, words, text, source))
         self._runs.update(_runs(text))
         self._bring(words, Voice.OUTSIDE)
 
@@ -151,52 +207,45 @@ class Evidence:
         total = sum(weights.values())
         if not total:
             return Support(Voice.NOBODY)
-        if (turn := self._person(text, weights, total)) is not None:
-            return Support(Voice.PERSON, (turn,))
-        if turns := self._outside(weights, total):
-            return Support(Voice.OUTSIDE, turns)
-        if turns := self._house_of(weights, total):
-            return Support(Voice.HOUSE, turns)
-        return Support(Voice.NOBODY)
+        if piece := self._person(text, weights, total):
+            return Support(Voice.PERSON, (_quote(piece, weights),))
+        if pieces := self._outside(weights, total):
+            return Support(Voice.OUTSIDE, tuple(_quote(piece, weights) for piece in pieces))
+        if pieces := self._house_of(weights, total):
+            return Support(Voice.HOUSE, tuple(_quote(piece, weights) for piece in pieces))
+        said = [piece for piece in _best(self.agents, weights) if _share(piece, weights) >= AGENT_SAYS * total]
+        return Support(Voice.NOBODY, tuple(_quote(piece, weights) for piece in said[:1]))
 
-    def _person(self, text: str, weights: dict[str, float], total: float) -> int | None:
+    def _person(self, text: str, weights: dict[str, float], total: float) -> _Piece | None:
         outside = {word for word in weights if self._is_outside(word)}
-        best: tuple[float, int] | None = None
-        for piece in self.persons:
-            covered = sum(weight for word, weight in weights.items() if word in piece.words)
+        for piece in _best(self.persons, weights):
             left = sum(weight for word, weight in weights.items() if word not in piece.words and word in outside)
-            if covered < PERSON_COVERS * total or left > PERSON_LEAVES * total:
+            shown = sum(weight for word, weight in weights.items() if word in piece.words or word in self._house)
+            covers = PERSON_COVERS if left or shown < SHOWN * total else PERSON_COVERS_SHOWN
+            if _share(piece, weights) < covers * total or left > PERSON_LEAVES * total:
                 continue
-            if not _numbers(weights) <= piece.words or _denies(text) != _denies(_covering(piece.text, weights)):
-                continue
-            if best is None or covered > best[0]:
-                best = covered, piece.number
-        return best[1] if best else None
+            if _numbers(weights) <= piece.words and _denies(text) == _denies(_covering(piece.text, weights)):
+                return piece
+        return None
 
-    def _outside(self, weights: dict[str, float], total: float) -> tuple[int, ...]:
+    def _outside(self, weights: dict[str, float], total: float) -> list[_Piece]:
         brought = sum(weight for word, weight in weights.items() if self._is_outside(word))
-        shares = [
-            (sum(weight for word, weight in weights.items() if word in piece.words - self._reported), piece.number)
-            for piece in self.outsides
-        ]
-        if brought < OUTSIDE_BROUGHT * total and max(shares, default=(0.0, 0))[0] < OUTSIDE_COVERS * total:
-            return ()
-        return tuple(number for share, number in sorted(shares, reverse=True)[:3] if share)
+        unreported = {word: weight for word, weight in weights.items() if word not in self._reported}
+        pieces = _best(self.outsides, unreported)
+        if brought < OUTSIDE_BROUGHT * total and (not pieces or _share(pieces[0], unreported) < OUTSIDE_COVERS * total):
+            return []
+        return pieces[:MOST_QUOTES]
 
-    def _house_of(self, weights: dict[str, float], total: float) -> tuple[int, ...]:
+    def _house_of(self, weights: dict[str, float], total: float) -> list[_Piece]:
         persons = frozenset().union(*(piece.words for piece in self.persons)) if self.persons else frozenset()
         own = {word for word in weights if word in self._house or word in self._called}
         alone = sum(weights[word] for word in own)
         together = sum(weight for word, weight in weights.items() if word in own or word in persons)
         if together < HOUSE_COVERS * total or alone < HOUSE_ALONE * total:
-            return ()
+            return []
         if not all(word in own or word in persons for word in _numbers(weights)):
-            return ()
-        shares = [
-            (sum(weight for word, weight in weights.items() if word in piece.words), -piece.number)
-            for piece in self.houses
-        ]
-        return tuple(-number for share, number in sorted(shares, reverse=True)[:3] if share)
+            return []
+        return _best(self.houses, weights)[:MOST_QUOTES]
 
     def _is_outside(self, word: str) -> bool:
         return self._first.get(word) == Voice.OUTSIDE and word not in self._reported
@@ -213,6 +262,24 @@ _PLAIN_RUN = re.compile(r"(?:[A-Za-zÀ-ÿ]+[,;:]? ){5}[A-Za-zÀ-ÿ]+")
 _FOREIGN_RUN = re.compile(r"[^\x00-\x7f]{8}")
 _JOINED = re.compile(r"(?:[A-Za-z]{2,}[-_.+]){4,}[A-Za-z]{2,}")
 """A sentence with its words joined, as a stranger names a file, a branch or a host."""
+
+
+def _share(piece: _Piece, weights: dict[str, float]) -> float:
+    return sum(weight for word, weight in weights.items() if word in piece.words)
+
+
+def _best(pieces: Iterable[_Piece], weights: dict[str, float]) -> list[_Piece]:
+    """Return the pieces that have words of a statement, those with most of them first, then in their order."""
+    having = [(_share(piece, weights), piece) for piece in pieces]
+    return [piece for share, piece in sorted(having, key=lambda one: (-one[0], one[1].number)) if share]
+
+
+def _quote(piece: _Piece, weights: dict[str, float]) -> Quote:
+    """Return the line of a piece that has most of a statement's words, cut."""
+    lines = [line for one in piece.text.split("\n") for line in _SENTENCE.split(one) if line.strip()]
+    shares = [sum(weights.get(word, 0.0) for word in set(_words(line))) for line in lines[:MOST_LINES]]
+    best = lines[shares.index(max(shares))].strip() if lines else ""
+    return Quote(piece.number, best[:LONGEST_QUOTE], piece.source)
 
 
 def is_prose(line: str) -> bool:

@@ -47,12 +47,12 @@ def capture(
     origin: str,
     provenance: Provenance,
     at: datetime,
-    repeats: Callable[[str], str] | None = None,
+    supported: Callable[[Provenance, str], Provenance] | None = None,
 ) -> list[AgentCapture]:
     """Take what an answer of an agent brings for its file; returns the rows that are new. `at` is aware UTC.
 
-    `origin` names the answer. `provenance` says what the agent had read; its project and agent are set here. `repeats`
-    says what of that a learning repeats (empty: it is the agent's own).
+    `origin` names the answer. `provenance` says what the agent had read; its project and agent are set here.
+    `supported` adds to it who supports a learning, and what that repeats.
     """
     name = agent_id(agent)
     agent_provenance = replace(provenance, project_id=project.pk, agent=name)
@@ -62,7 +62,7 @@ def capture(
         statement = one.statement
         if AgentCapture.objects.filter(origin=origin, key=statement.key).exists():
             continue
-        own = replace(agent_provenance, taint=repeats(one.text)) if repeats else agent_provenance
+        own = supported(agent_provenance, one.text) if supported else agent_provenance
         prepared = store.prepare(statement, own)
         with writing():
             try:

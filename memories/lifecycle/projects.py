@@ -14,7 +14,7 @@ OF_FILES = ("files_folder", "files_pattern", "files_limits", "files_sections", "
 """The settings of the memory files of its agents."""
 SETTINGS = (
     *("name", "description", "path", "memory_path", "default_expiry"),
-    *("memories_in_prompt", "memory_budget", "used_means", "observed"),
+    *("memories_in_prompt", "memory_budget", "used_means", "observed", "trusts_repository"),
     *OF_FILES,
 )
 """The fields that can be given when a project is made, and changed later. Its slug stays."""

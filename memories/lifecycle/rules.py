@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 
 from memories.capture.fields import checked_confidence
 from memories.capture.statement import Provenance, Statement
+from memories.capture.support import Voice
 from memories.capture.topics import topics
 from memories.lifecycle.write import json_value
 from memories.models import (
@@ -28,7 +29,7 @@ from memories.models import (
     lowest,
     trust_of,
 )
-from memories.models.trust import FROM_OUTSIDE, JOINT
+from memories.models.trust import FROM_OUTSIDE, JOINT, SAID_OUTSIDE, WHATEVER
 from memories.taxonomy import PROJECT, TAXONOMIES, Decay, Taxonomy
 
 
@@ -128,11 +129,19 @@ def aged(memory: Ageing, at: datetime) -> dict[str, Any]:
 def provisional_reason(text: str, provenance: Provenance | None, taxonomy: str = "") -> str:
     """Return why a text of this provenance needs a confirmation in a taxonomy (a slug); "" when it needs none.
 
-    It speaks of a topic, or its taxonomy lets everything wait that was said after outside text was read.
+    What a person said or outputs of the house show needs none, what outside text said always does. What nobody said or
+    showed does when it speaks of a topic, or when its taxonomy lets everything wait that was said after outside text
+    was read. Where nothing is known of a session, its topics count only after it had read outside text.
     """
-    if provenance is None or provenance.exposure != Exposure.OUTSIDE:
+    if provenance is None or provenance.is_vouched_for:
         return ""
-    whatever = (FROM_OUTSIDE,) if taxonomy and TAXONOMIES[taxonomy].outside_waits else ()
+    after_outside = provenance.exposure == Exposure.OUTSIDE
+    if provenance.support is None and not after_outside:
+        return ""
+    if provenance.support is not None and provenance.support.by == Voice.OUTSIDE:
+        whatever = [SAID_OUTSIDE]
+    else:
+        whatever = [FROM_OUTSIDE] if after_outside and taxonomy and TAXONOMIES[taxonomy].outside_waits else []
     return joined((*whatever, *topics(text)))
 
 
@@ -143,13 +152,20 @@ def joined(reasons: Iterable[str]) -> str:
 
 
 def is_independent(
-    memory: Memory, statement: Statement, provenance: Provenance, at: datetime, *, said_by: Collection[str] = ()
+    memory: Memory,
+    statement: Statement,
+    provenance: Provenance,
+    at: datetime,
+    *,
+    said_by: Collection[str] = (),
+    arrived_at: datetime | None = None,
 ) -> bool:
     """Whether a session that says `memory` again (at `at`, UTC) confirms it; `said_by` are the memory's transcripts.
 
-    It is another session, on another day, was not told the memory, has read no outside text from the same source, and
+    It is another session, on another day, was not told the memory, repeats no outside text from the same source, and
     speaks of everything for which the memory is provisional: a loose match confirms nothing. What comes by the API is
-    none: a token names any session that it likes.
+    none: a token names any session that it likes. A day is that of the server, on which a log arrived (`arrived_at` is
+    when the memory did): a log states what time it likes.
     """
     if provenance.channel == "api":
         return False
@@ -159,13 +175,13 @@ def is_independent(
         return False
     if provenance.origin in said_by or memory.pk in provenance.told:
         return False
-    if at.date() == memory.created_at.date():
+    if (provenance.arrived_at or at).date() == (arrived_at or memory.created_at).date():
         return False
     if memory.exposure == Exposure.OUTSIDE and provenance.exposure == Exposure.OUTSIDE:
         ours, theirs = set(provenance.exposed_to), set(memory.exposed_to)
         if not ours or not theirs or ours & theirs:
             return False
-    about = set(filter(None, memory.provisional.split(JOINT))) - {FROM_OUTSIDE}
+    about = set(filter(None, memory.provisional.split(JOINT))) - {*WHATEVER}
     return about <= set(topics(statement.text))
 
 

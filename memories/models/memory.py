@@ -276,6 +276,12 @@ class Memory(models.Model):
         choices=Trust.choices,
         help_text="The lowest of its lineage; set when it is stored.",
     )
+    support = MaskedJSONField(
+        default=dict,
+        db_default=Value({}, models.JSONField()),
+        blank=True,
+        help_text="Who supports its words, with the quotes that do; empty where its session's turns are not known.",
+    )
     provisional = MaskedCharField(
         max_length=200,
         blank=True,

@@ -251,7 +251,8 @@ class Fact(models.Model):
 
     `verdict` is the gate's (allow, hold, discard) with its `confidence` (0..1), its `reasons` (codes of
     `memories.capture.reasons`) and `reason` in words. `turn` is the number of its source turn and `excerpt` that turn's
-    text, cut. `match` is what the text was compared with: {memory, relation, score}.
+    text, cut. `support` is who supports it, with quotes. `match` is what the text was compared with: {memory, relation,
+    score}.
     """
 
     segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="facts", db_index=False)
@@ -273,6 +274,7 @@ class Fact(models.Model):
     reason = MaskedCharField(max_length=500, blank=True, default="")
     turn = models.PositiveIntegerField(null=True, blank=True)
     excerpt = MaskedTextField(blank=True, default="")
+    support = MaskedJSONField(default=dict, blank=True)
     match = MaskedJSONField(default=dict, blank=True)
     outcome = models.CharField(max_length=9, choices=FactOutcome.choices, blank=True, default="")
     memory = models.ForeignKey(

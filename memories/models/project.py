@@ -203,6 +203,13 @@ class Project(models.Model):
         validators=[checked_section_sets],
         help_text="Sections that an agent has beside the standard ones, by its id.",
     )
+    trusts_repository = models.BooleanField(
+        "trust its repository",
+        default=False,
+        db_default=False,
+        help_text="All who write into its repository may be believed: what its files, history and programs show "
+        "counts as output of the own machines. Else a sentence in them is outside text.",
+    )
     memory_path = models.CharField(
         "path of MEMORY.md",
         max_length=200,

@@ -13,7 +13,9 @@ from django.db.models import Q
 OPEN, GUARDED, STRICT = "open", "guarded", "strict"
 
 FROM_OUTSIDE = "from a session that had read outside text"
-"""The reason of a memory that is provisional whatever it is about; other reasons are topics."""
+SAID_OUTSIDE = "said by outside text"
+WHATEVER = (SAID_OUTSIDE, FROM_OUTSIDE)
+"""The reasons of a memory that is provisional whatever it is about; other reasons are topics."""
 JOINT = "; "
 """Between the reasons of a provisional memory."""
 
@@ -45,10 +47,16 @@ def kept_back_sql() -> str:
 
 
 def kept_back(memory: Any) -> str:
-    """Say why a memory (its columns `provisional` and `confirmed_at`) waits for its confirmation; "" if it does not."""
+    """Say why a memory (its provisional, confirmed_at and exposure) waits for its confirmation; "" if it does not."""
     if mode() == OPEN or memory.confirmed_at is not None:
         return ""
     if memory.provisional:
-        about = JOINT.join(part for part in memory.provisional.split(JOINT) if part != FROM_OUTSIDE)
-        return "unconfirmed: its session had read outside text" + (f", and it is about {about}" if about else "")
+        parts = memory.provisional.split(JOINT)
+        why = "no person and no output of the own machines said it"
+        if SAID_OUTSIDE in parts:
+            why = "outside text said it"
+        elif FROM_OUTSIDE in parts or memory.exposure == "outside":
+            why = "its session had read outside text"
+        about = JOINT.join(part for part in parts if part not in WHATEVER)
+        return f"unconfirmed: {why}" + (f", and it is about {about}" if about else "")
     return "unconfirmed: CLAUDEOPS_TRUST=strict wants a person or an independent session" if mode() == STRICT else ""

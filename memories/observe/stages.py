@@ -15,6 +15,7 @@ from django.db.models.functions import Replace
 from memories.capture.gate import Judgement, Word, judge
 from memories.capture.reasons import Reason
 from memories.capture.statement import Provenance, Statement
+from memories.capture.support import Support
 from memories.lifecycle import forgotten, gate_decisions
 from memories.lifecycle.gate_decisions import current_thresholds
 from memories.lifecycle.lock import writing
@@ -37,8 +38,7 @@ from memories.observe import categories
 from memories.observe.answer import FoundFact, FoundSegment, parse
 from memories.observe.instructions import INSTRUCTIONS, message
 from memories.observe.prepare import prepare
-from memories.observe.sources import Sources
-from memories.observe.turns import PartTurns, Turn, TurnKind
+from memories.observe.turns import PartTurns, Turn, TurnKind, without_private
 from memories.store import Prepared, remember
 from memories.store import prepare as compare
 from memories.taxonomy import KNOWLEDGE, TAXONOMY_VERSION
@@ -46,7 +46,6 @@ from memories.taxonomy import KNOWLEDGE, TAXONOMY_VERSION
 Read = Callable[[TranscriptPart], PartTurns]
 Repeats = Callable[[str, Sequence[tuple[str, str]]], str]
 
-LONGEST_EXCERPT = 2_000
 LONGEST_NARRATIVE = 2_000
 LONGEST_ANSWER = 200_000
 """Characters that are kept."""
@@ -117,11 +116,27 @@ class Work:
         results = [(turn.source or turn.name, turn.text) for turn in self.turns.turns if turn.kind == TurnKind.RESULT]
         return [*self.turns.earlier_results, *results]
 
-    def repeats(self, text: str) -> str:
-        """Say what of that which the session had read a text repeats; empty when it is the session's own."""
+    def repeats(self, fact: Fact) -> str:
+        """Say what of that which the session had read a fact repeats; empty when it is the session's own.
+
+        What a person said or the house shows may stand in outside text, too, but not as a marker.
+        """
         if self.turns.missing:
             return UNREAD
-        return self._repeats(text, self.read_texts)
+        support = Support.from_json(fact.support)
+        is_known = support is not None and support.is_known
+        return self._repeats(fact.text, [("" if is_known else source, text) for source, text in self.read_texts])
+
+    def support(self, text: str) -> Support:
+        """Return who supports a text. A passage that is private in the part is taken out of the quotes."""
+        support = self.turns.evidence.support(text)
+        if not support.quotes:
+            return support
+        quoted = [Turn(quote.turn, TurnKind.RESULT, quote.text) for quote in support.quotes]
+        typed = [turn for turn in self.turns.turns if turn.kind == TurnKind.USER]
+        texts = without_private([*typed, *quoted]).texts[len(typed) :]
+        quotes = (replace(quote, text=text) for quote, text in zip(support.quotes, texts, strict=True))
+        return replace(support, quotes=tuple(quotes))
 
     def repeats_told(self, text: str) -> bool:
         return bool(self._repeats(text, [("us", line) for line in self.turns.told]))
@@ -132,7 +147,8 @@ class Work:
     def provenance(self, fact: Fact) -> Provenance:
         transcript, session = self.transcript, self.transcript.session
         actor = f"agent:{transcript.agent}" if transcript.agent else ""
-        return Provenance(
+        support = Support.from_json(fact.support)
+        provenance = Provenance(
             Source.RUN,
             actor or f"session:{transcript.cli_session_id or transcript.pk}",
             session_id=transcript.session_id,
@@ -144,7 +160,9 @@ class Work:
             exposed_to=tuple(self.turns.sources if not self.turns.missing else transcript.exposed_to),
             told=self.turns.told_ids,
             origin=transcript.key,
+            arrived_at=self.part.created_at,
         )
+        return provenance if support is None else provenance.supported(support)
 
     def said_at(self, fact: Fact) -> datetime:
         turn = next((turn for turn in self.turns.turns if turn.number == fact.turn), None)
@@ -197,7 +215,6 @@ def parse_answer(work: Work) -> Made:
     """Read segments and facts out of the answer, with the turns that they come from."""
     parsed = parse(work.part.answer)
     turns = {turn.number: turn for turn in work.turns.turns}
-    sources = Sources(work.turns.turns)
 
     def write(at: datetime) -> None:
         first = Segment.objects.filter(transcript=work.part.transcript_id).aggregate(Max("number"))["number__max"] or 0
@@ -205,7 +222,7 @@ def parse_answer(work: Work) -> Made:
             row = _segment(work.part, number, segment, turns, at)
             source = f"{work.transcript.source_name}-segment-{number}"
             Fact.objects.bulk_create(
-                _fact(row, n, fact, source, sources.of(fact.text)) for n, fact in enumerate(segment.facts, 1)
+                _fact(row, n, fact, source, work.support(fact.text)) for n, fact in enumerate(segment.facts, 1)
             )
         TranscriptPart.objects.filter(pk=work.part.pk).update(unread=list(parsed.unread))
         work.__dict__.pop("facts", None)
@@ -255,7 +272,8 @@ def gate(work: Work) -> Made:
             taxonomy=KNOWLEDGE.slug,
             word=word,
             thresholds=thresholds,
-            taint=work.repeats(fact.text),
+            taint=work.repeats(fact),
+            is_vouched_for=work.provenance(fact).is_vouched_for,
         )
         if judgement.verdict != "discard" and work.repeats_told(fact.text):
             judgement = replace(
@@ -343,9 +361,9 @@ def _store(work: Work, fact: Fact) -> None:
         if result.is_forgotten:
             answer = Replace("answer", Value(fact.text), Value(forgotten.MARK))
             TranscriptPart.objects.filter(pk=fact.segment.part_id).update(answer=answer)
-            fact.text, fact.excerpt = forgotten.MARK, ""
+            fact.text, fact.excerpt, fact.support = forgotten.MARK, "", {}
             GateDecision.objects.filter(fact=fact).update(text="", words="")
-        fact.save(update_fields=["outcome", "memory", "stored_at", "reason", "text", "excerpt"])
+        fact.save(update_fields=["outcome", "memory", "stored_at", "reason", "text", "excerpt", "support"])
 
 
 STAGES: Mapping[StageName, Callable[[Work], Made]] = {
@@ -396,7 +414,8 @@ def _segment(
     )
 
 
-def _fact(segment: Segment, number: int, fact: FoundFact, source: str, turn: Turn | None) -> Fact:
+def _fact(segment: Segment, number: int, fact: FoundFact, source: str, support: Support) -> Fact:
+    quote = support.quotes[0] if support.quotes else None
     return Fact(
         segment=segment,
         number=number,
@@ -407,6 +426,7 @@ def _fact(segment: Segment, number: int, fact: FoundFact, source: str, turn: Tur
         said_gate=fact.gate,
         said_confidence=fact.confidence,
         said_category=fact.category,
-        turn=turn.number if turn else None,
-        excerpt=turn.text[:LONGEST_EXCERPT] if turn else "",
+        turn=quote.turn if quote else None,
+        excerpt=quote.text if quote else "",
+        support=support.as_json(),
     )

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from memories.capture.support import Evidence
 from memories.observe.runs import Runs
 
 
@@ -53,6 +54,7 @@ class PartTurns:
     """The turns of one part, with what had been read by its end: `exposure` (a value of `Exposure`), and its sources.
 
     `earlier_results` are texts of tools that stand before the part, for the comparison of facts with what was read.
+    `evidence` is what supports facts, of the whole transcript up to the part's end.
     `told` are the texts that were put into the session by us: injected blocks and recalled memories. `told_ids` are
     the ids of those memories. `missing` says why the part cannot be read, empty when it can.
     """
@@ -61,6 +63,7 @@ class PartTurns:
     exposure: str = "outside"
     sources: tuple[str, ...] = ()
     earlier_results: tuple[tuple[str, str], ...] = ()
+    evidence: Evidence = field(default_factory=Evidence)
     told: tuple[str, ...] = ()
     told_ids: frozenset[int] = frozenset()
     missing: str = ""

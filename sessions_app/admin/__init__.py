@@ -15,7 +15,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from claudeops.lib.admin_lists import ReadOnlyAdmin, age_filter, read_only, value_filter
+from claudeops.lib.admin_lists import ListAdmin, ReadOnlyAdmin, age_filter, read_only, value_filter
+from claudeops.lib.answers import actor
 from memories.taxonomy import GENERAL
 from memories.templatetags.claudeops import session_link, shortened
 from sessions_app import models
@@ -44,6 +45,19 @@ class OfSessionAdmin(ReadOnlyAdmin):
         return reverse("session", args=[row.session_id]) + self.part if row.session_id else None
 
 
+@admin.register(models.SourceRule)
+class SourceRuleAdmin(ListAdmin):
+    """What an operator knows of tools: who can write what they show."""
+
+    list_display = ("tool", "counts_as", "reason", "by", "created_at")
+    list_filter = ("counts_as",)
+    search_fields = ("tool", "reason")
+
+    def save_model(self, request: HttpRequest, obj: models.SourceRule, form: Any, change: bool) -> None:
+        obj.by = actor(request)[:150]
+        super().save_model(request, obj, form, change)
+
+
 of_session = partial(read_only, base=OfSessionAdmin, sort="")
 
 of_session(
@@ -66,6 +80,14 @@ of_session(
     at="created_at",
     defer="text included left_out",
     part="?tab=injected",
+)
+read_only(
+    models.PromptReceipt,
+    "cli_session_id by_agent transcript_path at",
+    filters="by_agent",
+    at="at",
+    search="cli_session_id",
+    page_permission="sessions_app.view_session",
 )
 of_session(
     models.HookReceipt,

@@ -91,7 +91,7 @@ def learn(call: HookCall) -> None:
         return
     origin = f"hook:{call.payload.cli_session_id}:{call.payload.agent_id}"
     answer = call.payload.last_assistant_message
-    reading = read_transcript(call.payload.agent_transcript_path, at=call.at)
+    reading = read_transcript(call.payload.agent_transcript_path, call.project)
     provenance = _provenance(call, name, reading)
     if not answer.strip():
         note_refused(Refused("block", "", NO_ANSWER), provenance, origin=origin, at=call.at)
@@ -103,7 +103,7 @@ def learn(call: HookCall) -> None:
         origin=origin,
         provenance=provenance,
         at=call.at,
-        repeats=reading.repeats,
+        supported=reading.said,
     )
     sync_file(call.project, name, by=provenance.actor, create=True)
 

@@ -18,14 +18,14 @@ from memories.access import note_use
 from memories.models import Project
 from memories.telemetry import record
 from sessions_app.errors import HookFailed, SessionsError
-from sessions_app.hooks import cooldowns, delegation, last_heard_from, news, observing
+from sessions_app.hooks import cooldowns, delegation, last_heard_from, news, observing, proof
 from sessions_app.hooks.callers import Caller, caller_of
 from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer, HookCall, Payload, document, known, parse
 from sessions_app.models import Session
 from sessions_app.queue import tasks
 from sessions_app.transcripts.place import project_at
 
-REGISTERED = (cooldowns, delegation, news, observing)
+REGISTERED = (cooldowns, delegation, news, observing, proof)
 """The modules whose handlers are in the tables: importing one registers them."""
 
 logger = logging.getLogger(__name__)
@@ -40,8 +40,12 @@ class Reply:
     note: Callable[[], None]
 
 
-def answer(event: str, secret: str, data: Callable[[], bytes], *, at: datetime | None = None) -> Reply:
+def answer(
+    event: str, secret: str, data: Callable[[], bytes], *, by_agent: bool = False, at: datetime | None = None
+) -> Reply:
     """Answer a hook whose caller has `secret`; `data` reads the posted JSON, once the caller is known.
+
+    `by_agent`: the command of the hook says that another agent had started this CLI.
 
     Raises UnknownHook, UnknownCaller, AccessDenied and TooManyHooks. What fails after that is the reply's error.
     """
@@ -50,7 +54,7 @@ def answer(event: str, secret: str, data: Callable[[], bytes], *, at: datetime |
     caller = caller_of(secret, at=at)
     output, error = {}, None
     try:
-        call = _call(event, caller, parse(event, data()), at)
+        call = _call(event, caller, parse(event, data(), by_agent=by_agent), at)
         answers = _answers(call)
         output = document(event, answers)
         is_told = "additionalContext" in output.get("hookSpecificOutput", {})

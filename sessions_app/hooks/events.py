@@ -27,7 +27,7 @@ class Payload:
     """The fields of a hook's JSON. All of it comes from outside; a text that is missing is empty.
 
     `agent_id` and `agent_type` are the subagent's, `cwd` is the folder in which the CLI works, on its host.
-    `source` is why a session starts: startup, resume, clear or compact.
+    `source` is why a session starts: startup, resume, clear or compact. `by_agent`: the CLI was started by another one.
     """
 
     cli_session_id: str
@@ -42,6 +42,7 @@ class Payload:
     prompt_id: str = ""
     last_assistant_message: str = ""
     agent_transcript_path: str = ""
+    by_agent: bool = False
 
 
 TEXTS = (
@@ -57,7 +58,7 @@ def known(event: str) -> str:
     return event
 
 
-def parse(event: str, data: bytes) -> Payload:
+def parse(event: str, data: bytes, *, by_agent: bool = False) -> Payload:
     """Read the JSON of a hook. Raises InvalidHook."""
     try:
         fields = outside_json.loads(data)
@@ -72,6 +73,7 @@ def parse(event: str, data: bytes) -> Payload:
     payload = Payload(
         cli_session_id=_text(fields.get("session_id")),
         tool_input=tool_input if isinstance(tool_input, dict) else {},
+        by_agent=by_agent,
         **{name: _text(fields.get(name)) for name in TEXTS},
     )
     if not payload.cli_session_id or max(len(payload.cli_session_id), len(payload.agent_id)) > LONGEST_ID:

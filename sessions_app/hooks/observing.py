@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Q
 
+from memories.capture.statement import Provenance
+from memories.capture.support import Evidence, Support, Voice
 from memories.curate.told import NOT_CURATED, select_curated
 from memories.injection.top_memories import top_memories
 from memories.injection.windows import timed, windowed
@@ -31,10 +32,11 @@ from sessions_app.hooks import news, receipts
 from sessions_app.hooks.briefing import Briefing, Line, Section, compose, line
 from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer, HookCall
 from sessions_app.models import HookReceipt, Injected
-from sessions_app.runner import quoting, stream
-from sessions_app.runner.ingest import table_of_settings
-from sessions_app.runner.projection import Batch, State, project
+from sessions_app.runner import quoting
+from sessions_app.runner.exposure import MOST_RESULTS
+from sessions_app.runner.ingest import table_of
 from sessions_app.runner.raw_log import complete_lines
+from sessions_app.runner.turns import Proof, Reader, Result
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.files import known_place
 
@@ -188,32 +190,36 @@ UNREAD = "a transcript that could not be read"
 
 @dataclass(frozen=True, slots=True)
 class TranscriptReading:
-    """What was read. `repeats` says what of it a text repeats; empty when the text is the agent's own."""
+    """What was read, all of it from outside when it could not be."""
 
     exposure: str = Exposure.OUTSIDE.value
     sources: tuple[str, ...] = (UNREAD,)
-    repeats: Callable[[str], str] = field(default=lambda text: "")
+    texts: tuple[tuple[str, quoting.Text], ...] = ()
+    evidence: Evidence | None = None
+
+    def said(self, provenance: Provenance, text: str) -> Provenance:
+        """Add to a provenance who supports a text, and what of the read texts it repeats."""
+        support = self.evidence.support(text) if self.evidence else Support(Voice.OUTSIDE)
+        texts = [("", one) for _, one in self.texts] if support.is_known else self.texts
+        return replace(provenance, taint=quoting.repeated(text, texts)).supported(support)
 
 
-def read_transcript(path: str, *, at: datetime) -> TranscriptReading:
-    """Read the transcript at `path`; `at` is now (aware UTC)."""
+def read_transcript(path: str, project: Project | None) -> TranscriptReading:
+    """Read the transcript of a subagent at `path`. Its hook has named it, which is its receipt."""
     file = known_place(path)
     if file is None:
         return TranscriptReading()
-    state, batch, table = State(), Batch(), table_of_settings()
-    results: dict[int, list[str]] = {}
+    evidence = Evidence()
+    reader = Reader(table_of(project), proof=Proof(is_kept=True), evidence=evidence)
+    results: list[Result] = []
     try:
         if file.stat().st_size > LARGEST:
             return TranscriptReading()
         for raw in complete_lines(file, 0, final=True):
-            if raw.data is None:
-                state.reading.missed()
-                continue
-            project(stream.parse(raw.data, include_subagents=True), raw.start, state, batch, now=at, table=table)
-            results |= batch.results
-            batch = Batch()
+            reader.read(raw.data, raw.start, raw.end)
+            results += reader.results
     except OSError:
         return TranscriptReading()
-    read = state.reading.read()
-    texts = [(source, quoting.Text(text)) for offset, source in read.results for text in results.get(offset, ())]
-    return TranscriptReading(read.exposure, read.sources, lambda text: quoting.repeated(text, texts))
+    read = reader.reading.read()
+    texts = tuple((one.source, quoting.Text(one.text)) for one in results[-MOST_RESULTS:])
+    return TranscriptReading(read.exposure, read.sources, texts, evidence)

@@ -5,7 +5,14 @@ from sessions_app.models.cooldown import CooldownAction, CooldownClearance, Outc
 from sessions_app.models.counts import AgentCount, EventCount, SessionCount
 from sessions_app.models.event import Event, Level
 from sessions_app.models.heartbeat import Ending, WorkerHeartbeat, WorkerRun
-from sessions_app.models.hook import HookHeard, HookReceipt, KnownRecord, TranscriptFolder
+from sessions_app.models.hook import (
+    HookHeard,
+    HookReceipt,
+    KnownRecord,
+    PromptReceipt,
+    SourceRule,
+    TranscriptFolder,
+)
 from sessions_app.models.purge import Purge, PurgeState
 from sessions_app.models.receipt import How, Injected, InjectionReceipt, UsedMemory
 from sessions_app.models.session import OPEN_STATUSES, TASK_TEXT, FollowsAs, LogEntry, LogKind, Session, Status, Trigger
@@ -31,6 +38,7 @@ __all__ = [
     "LogEntry",
     "LogKind",
     "Outcome",
+    "PromptReceipt",
     "Purge",
     "PurgeState",
     "Remediation",
@@ -39,6 +47,7 @@ __all__ = [
     "ServiceCheck",
     "Session",
     "SessionCount",
+    "SourceRule",
     "Status",
     "TranscriptFolder",
     "Trigger",

@@ -5,11 +5,16 @@ KnownRecord says which session's log or transcript had a record first: a fork an
 
 from __future__ import annotations
 
+from django.core.exceptions import ValidationError
+from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 
 from claudeops.lib.masked import MaskedCharField, MaskedJSONField, MaskedTextField
+
+SOURCE_RULE = r"^(?:(?!mcp__|Bash$|Read$)\w+|mcp__(?!.*__)[\w.-]+|Bash\([^()]+\)|Read\(/[^()]*\))\Z"
+SOURCE_RULE_WORDS = "A tool, MCP server, command or folder, like WebFetch, mcp__mail, Bash(ceph status), Read(/srv/in)."
 
 
 class HookHeard(models.Model):
@@ -66,6 +71,62 @@ class HookReceipt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} of {self.cli_session_id}"
+
+
+class PromptReceipt(models.Model):
+    """That a hook of ours was called at the start of a session of a developer's CLI, or with a prompt of it.
+
+    `prompt` is the prompt's hash (`runner.turns.prompt_hash`), empty for the start. `by_agent`: the CLI was started by
+    another one, so that no person types into it. `transcript_path` is what the hook named.
+    """
+
+    cli_session_id = models.CharField(max_length=100)
+    prompt = models.CharField(max_length=64, blank=True, default="")
+    transcript_path = models.CharField(max_length=500, blank=True, default="")
+    by_agent = models.BooleanField(default=False)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        db_table = "prompt_receipts"
+        ordering = ["-at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["cli_session_id", "prompt"], name="prompt_receipts_once")]
+
+    def __str__(self) -> str:
+        return f"{'a prompt' if self.prompt else 'the start'} of {self.cli_session_id}"
+
+
+class SourceRule(models.Model):
+    """What an operator knows of a tool: who can write what it shows. It comes before the table of the product.
+
+    `tool` is a tool rule as the CLI has them: WebFetch, mcp__mail, Bash(ceph status), Read(/srv/incoming).
+    """
+
+    class CountsAs(models.TextChoices):
+        HOUSE = "house", "the own machines"
+        OUTSIDE = "outside", "outside text"
+        DEPENDS = "depends", "it depends on the text: sentences are outside text"
+
+    tool = models.CharField(
+        max_length=200,
+        unique=True,
+        validators=[RegexValidator(SOURCE_RULE, SOURCE_RULE_WORDS)],
+        help_text="Such as WebFetch, mcp__mail, Bash(ceph status) or Read(/srv/incoming).",
+    )
+    counts_as = models.CharField(max_length=8, choices=CountsAs.choices)
+    reason = MaskedCharField(max_length=300, help_text="Who can write what it shows.")
+    by = models.CharField(max_length=150, blank=True, default="", editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        db_table = "source_rules"
+        ordering = ["tool"]
+
+    def __str__(self) -> str:
+        return self.tool
+
+    def clean(self) -> None:
+        if self.counts_as == self.CountsAs.DEPENDS and not self.tool.startswith("Bash("):
+            raise ValidationError({"counts_as": "Only of a command it depends on the text; choose one of the others."})
 
 
 class TranscriptFolder(models.Model):

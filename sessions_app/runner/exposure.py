@@ -1,8 +1,10 @@
 """Judge what a tool call brings before an agent, by the table `exposure.toml` and the settings. Pure.
 
-A judgement is None (nothing), or the names of the outside sources; no name means the house: the state of the agent's
-own machines. What the table does not name and what cannot be parsed is outside. An agent is honest until it has read
-outside text, so nothing here has to withstand a command that hides itself on purpose.
+The question is who can write the bytes that are shown, not which program ran. A judgement is None (nothing), or the
+names of the sources; no name means the house: the state of the agent's own machines. Of some sources it depends on the
+text (`settled`): what runs code, relays stored text or is not in the table shows a line with a sentence, which is from
+outside, or names and numbers, which are the house's. An agent is honest until it has read outside text, so nothing here
+has to withstand a command that hides itself on purpose.
 
 An exposure begins with the result of a tool call: text that was said before it was said without it. It never shrinks.
 """
@@ -10,6 +12,7 @@ An exposure begins with the result of a tool call: text that was said before it 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import posixpath
 import re
 import tomllib
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from memories.capture.support import is_prose
 from memories.models import Exposure
 from sessions_app.runner.quoting import shows_form
 from sessions_app.runner.shell import Simple, simple_commands
@@ -27,7 +31,12 @@ from sessions_app.runner.shell import Simple, simple_commands
 Judgement = tuple[str, ...] | None
 
 HOUSE: tuple[str, ...] = ()
+HOUSE_RULE, OUTSIDE_RULE, DEPENDS_RULE = "house", "outside", "depends"
+"""What a rule of the operator's counts as; the third goes by the text."""
 SUBAGENT = "subagent"
+UNKNOWN_FILE = "file: unknown"
+FILES, COMMITS = "repository: files", "repository: commits"
+"""Text that whoever wrote into a repository, or a file that is no configuration, has said."""
 BINARIES = frozenset(f"{root}/{name}" for root in ("", "/usr", "/usr/local") for name in ("bin", "sbin"))
 DEEPEST = 4
 """Scripts in scripts: ssh HOST "bash -c '…'"."""
@@ -59,20 +68,24 @@ class Rules:
     servers: frozenset[str]
     tools: Mapping[str, str]
     shared: tuple[str, ...]
+    own: tuple[str, ...] = ()
+    trusts_repository: bool = False
 
 
 @cache
-def rules(
-    servers: tuple[str, ...] = (),
-    house_tools: tuple[str, ...] = (),
-    house_commands: tuple[str, ...] = (),
-    outside_commands: tuple[str, ...] = (),
-    outside_paths: tuple[str, ...] = (),
-) -> Rules:
-    """Return the table with these additions. A command of `outside_commands` is outside whatever else names it."""
+def rules(added: tuple[tuple[str, str], ...] = (), *, trusts_repository: bool = False) -> Rules:
+    """Return the table with what is `added`: (tool rule, what it counts as), as a `SourceRule` has them.
+
+    A command that is added comes before the rows of the table. `trusts_repository`: all who write into the session's
+    own repository are trusted, so that its text and its programs are the house's.
+    """
+    by_tool: dict[str, dict[str, list[str]]] = {}
+    for pattern, counts_as in added:
+        tool, _, inside = pattern.partition("(")
+        by_tool.setdefault(tool, {}).setdefault(counts_as, []).append(inside.removesuffix(")"))
+    own_commands, paths = by_tool.pop("Bash", {}), by_tool.pop("Read", {})
     lists = {kind: [*rows] for kind, rows in _TABLE["commands"].items()}
-    lists["house"] += house_commands
-    lists["command"] = list(outside_commands)
+    lists |= {f"added {kind}": patterns for kind, patterns in own_commands.items()}
     rows: dict[tuple[str, ...], list[tuple[frozenset[str], str]]] = {}
     for kind, commands in lists.items():
         for command in commands:
@@ -80,17 +93,20 @@ def rules(
             words = tuple(part for part in parts if not part.startswith("-"))[:LONGEST_ROW]
             rows.setdefault(words, []).append((frozenset(part for part in parts if part.startswith("-")), kind))
     tools = {name: kind for kind in ("nothing", "files", "shell", "web", "subagents") for name in _TABLE["tools"][kind]}
+    own = [name for name, kinds in by_tool.items() if HOUSE_RULE in kinds]
     return Rules(
-        rows={words: tuple(sorted(entries, key=_strictest)) for words, entries in rows.items()},
-        servers=frozenset([*_TABLE["tools"]["servers"], *servers]),
-        tools={**tools, **dict.fromkeys(house_tools, "house")},
-        shared=(*_TABLE["paths"]["shared"], *(posixpath.normpath(path) for path in outside_paths)),
+        rows={words: tuple(sorted(entries, key=_first)) for words, entries in rows.items()},
+        servers=frozenset([*_TABLE["tools"]["servers"], *(name.removeprefix("mcp__") for name in own)]),
+        tools={**tools, **dict.fromkeys(by_tool, OUTSIDE_RULE), **dict.fromkeys(own, "house")},
+        shared=(*_TABLE["paths"]["shared"], *map(posixpath.normpath, paths.get(OUTSIDE_RULE, ()))),
+        own=(*_TABLE["paths"]["own"], *map(posixpath.normpath, paths.get(HOUSE_RULE, ()))),
+        trusts_repository=trusts_repository,
     )
 
 
-def _strictest(row: tuple[frozenset[str], str]) -> tuple[bool, int]:
+def _first(row: tuple[frozenset[str], str]) -> tuple[bool, bool, int]:
     options, kind = row
-    return kind != "command", -len(options)
+    return not kind.startswith("added"), kind != f"added {OUTSIDE_RULE}", -len(options)
 
 
 def judge(call: Call, rules: Rules, folder: str = "") -> Judgement:
@@ -211,14 +227,56 @@ class _Command:
 
 def _command(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
     kind, length = _row(command, rules)
+    if kind.startswith("added"):
+        kind = kind.removeprefix("added ")
+        return HOUSE if kind == HOUSE_RULE else (_named("listed" if kind == OUTSIDE_RULE else "command", command.name),)
     if command.name in _READERS and kind in ("", "house"):
-        if command.name == "git" and (not kind or any(_is_foreign(word) for word in command.arguments)):
-            return ("commits: remote",) if kind else (_named("command", "git"),)
+        if command.name == "git":
+            if not kind or any(_is_foreign(word) for word in command.arguments):
+                return ("commits: remote",) if kind else (_named("command", "git"),)
+            is_relayed = command.plain[1:2] and command.plain[1] in _RELAYED and not rules.trusts_repository
+            return (COMMITS,) if is_relayed else HOUSE
         sources = _files(command, rules, folder)
-        return ("file: unknown",) if command.unknown and not sources else sources
-    if kind == "house" or (kind == "web" and _is_silent(command)):
+        if command.name in _LISTING:
+            return tuple(dict.fromkeys(f"names: {source.partition(': ')[2]}" for source in sources))
+        return (UNKNOWN_FILE,) if command.unknown and not sources else sources
+    if kind == "house" or (kind == "runs" and rules.trusts_repository) or (kind == "web" and _is_silent(command)):
         return HOUSE
+    if kind == "web" and (hosts := {_host(word) for word in command.arguments} - {""}) and all(map(is_local, hosts)):
+        asks_state = all(_STATE.search(word) for word in command.arguments if _host(word))
+        return HOUSE if asks_state and all(map(is_loopback, hosts)) else (_named("local", min(hosts)),)
     return (_source(command, kind, length),)
+
+
+def settled(judgement: Judgement, text: str) -> Judgement:
+    """Return what a result with `text` brought: of sources that depend on it nothing where no line is a sentence."""
+    if not judgement or not all(map(depends, judgement)):
+        return judgement
+    return judgement if any(map(is_prose, text.split("\n"))) else HOUSE
+
+
+def depends(source: str) -> bool:
+    """Whether a source counts by the text that it brings: it runs code, relays what is stored, or is unknown."""
+    return source == UNKNOWN_FILE or source.partition(":")[0] in _TABLE["depends"]["kinds"]
+
+
+def is_own_tool(name: str) -> bool:
+    """Whether a tool is one of ours, which tells what is known already."""
+    return name.startswith("mcp__") and name.removeprefix("mcp__").partition("__")[0] in _TABLE["tools"]["servers"]
+
+
+def is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is a machine of the house: loopback, a private address, a name without a public domain."""
+    if is_loopback(host):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith(tuple(_TABLE["words"]["local"]))
 
 
 def _is_silent(command: _Command) -> bool:
@@ -277,7 +335,7 @@ def _path(path: str, rules: Rules, folder: str) -> str:
     """Return the source that a path is in; empty for a file of the house."""
     path = path.replace("${HOME}", "~").replace("$HOME", "~").replace("${PWD}", ".").replace("$PWD", ".")
     if path.startswith("$"):
-        return "file: unknown"
+        return UNKNOWN_FILE
     if "/" not in path and "." not in path:
         return "file: " + path.lower() if path.lower() in _FOLDERS else ""
     whole = posixpath.normpath(path)
@@ -285,14 +343,18 @@ def _path(path: str, rules: Rules, folder: str) -> str:
         whole = whole[3:] if whole[3:].startswith("../") else whole[2:]
     if source_name := next((place for place in rules.shared if _is_below(whole, place)), ""):
         return f"file: {source_name}"[: LONGEST_NAME + 6]
-    own = (folder.count("/") > 1 and _is_below(whole, folder)) or whole.lower().endswith(_CONFIGURATION)
-    if not own and (source_name := next((place for place in _SERVED if _is_below(whole, place)), "")):
-        return f"file: {source_name}"
-    inside = whole[len(folder) :] if folder.count("/") > 1 and _is_below(whole, folder) else whole
+    is_configuration = whole.lower().endswith(_CONFIGURATION) or any(_is_below(whole, place) for place in rules.own)
+    is_inside = folder.count("/") > 1 and _is_below(whole, folder)
+    served = next((place for place in _SERVED if _is_below(whole, place)), "")
+    if served and not (is_inside or is_configuration):
+        return f"file: {served}"
+    inside = whole[len(folder) :] if is_inside else whole
     if source_name := next((part for part in inside.lower().split("/") if part in _FOLDERS), ""):
         return f"file: {source_name}"
-    ending = next((one for one in _ENDINGS if whole.lower().endswith(one)), "")
-    return f"file: {ending}" if ending else ""
+    if ending := next((one for one in _ENDINGS if whole.lower().endswith(one)), ""):
+        return f"file: {ending}"
+    is_own = is_configuration or (rules.trusts_repository and (is_inside or not whole.startswith(("/", "~"))))
+    return "" if is_own else FILES
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -321,9 +383,12 @@ def _named(kind: str, name: str) -> str:
 
 _READERS = frozenset(_TABLE["readers"]["plain"])
 _SCRIPTED = frozenset(_TABLE["readers"]["scripted"])
+_LISTING = frozenset(_TABLE["readers"]["listing"])
 _SERVED: tuple[str, ...] = tuple(_TABLE["paths"]["served"])
 _FOLDERS = frozenset(_TABLE["paths"]["folders"])
 _CONFIGURATION: tuple[str, ...] = tuple(_TABLE["paths"]["configuration"])
+_RELAYED = frozenset(_TABLE["words"]["relayed"])
+_STATE = re.compile(_TABLE["words"]["state"])
 _ENDINGS: tuple[str, ...] = tuple(_TABLE["paths"]["endings"])
 
 
@@ -396,17 +461,27 @@ class Reading:
         if self.calls.get(key := key_of(call_id)) == [SUBAGENT]:
             self.calls[key] = None
 
-    def result(self, call_id: str, text: str, offset: int) -> None:
-        """Count the result of a call; later statements are compared with one from outside, or that shows a form."""
-        judgement = self.calls.pop(key_of(call_id), [UNKNOWN_CALL])
+    def result(self, call_id: str, text: str, offset: int) -> Judgement:
+        """Count the result of a call, and return what it brought.
+
+        Later statements are compared with one from outside, or that shows a form.
+        """
+        sources = self.calls.pop(key_of(call_id), [UNKNOWN_CALL])
+        judgement = settled(None if sources is None else tuple(sources), text)
         self.add(judgement)
         if judgement is None or (not judgement and not shows_form(text)):
-            return
+            return judgement
         source = judgement[0] if judgement else ""
         index = OWN if not judgement else self.sources.index(source if source in self.sources else MORE)
         place = f"{offset}:{index}"
         if place not in self.results[-1:]:
             self.results = [*self.results, place][-MOST_RESULTS:]
+        return judgement
+
+    def waiting(self, call_id: str) -> Judgement:
+        """Return the judgement of a call that has no result yet."""
+        sources = self.calls.get(key_of(call_id), [UNKNOWN_CALL])
+        return None if sources is None else tuple(sources)
 
     def is_compared(self, offset: int) -> bool:
         """Whether statements are compared with the results of the line at `offset`, which was read last."""

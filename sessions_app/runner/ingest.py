@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from decimal import Decimal
 from itertools import islice, zip_longest
+from pathlib import Path
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -23,18 +24,31 @@ from claudeops.lib.secrets import mask
 from memories import store
 from memories.capture.fields import agent_id
 from memories.capture.learned import Learned
+from memories.capture.support import Evidence, Support
 from memories.errors import MemoriesError
 from memories.files import capture
 from memories.models import AgentFile, CaptureOutcome, Project, Source
 from sessions_app.credit import notes
 from sessions_app.events import acknowledgement
-from sessions_app.models import TASK_TEXT, CooldownAction, Event, How, Runner, ServiceCheck, Session, Trigger
+from sessions_app.models import (
+    TASK_TEXT,
+    CooldownAction,
+    Event,
+    How,
+    PromptReceipt,
+    Runner,
+    ServiceCheck,
+    Session,
+    SourceRule,
+    Trigger,
+)
 from sessions_app.receipts import told_to
 from sessions_app.runner import copied, exposure, log_entries, quoting, stream
 from sessions_app.runner.exposure import Read, Reading, begun
 from sessions_app.runner.outcome import Spending
 from sessions_app.runner.projection import BLOCKS, PHRASES_TOO, Batch, Entry, FoundMemory, State, pass_over, project
 from sessions_app.runner.raw_log import RawLine, complete_lines, line_at, log_path
+from sessions_app.runner.turns import NO_PROOF, Proof, Reader
 
 logger = logging.getLogger(__name__)
 
@@ -163,7 +177,7 @@ def _read(session: Session, state: State, *, final: bool, at: datetime | None, m
         return batch, lines, end
     now = timezone.now()
     undated = (at or session.started_at or now) if session.trigger == Trigger.IMPORT else None
-    table = table_of_settings()
+    table = table_of(session.project)
     read = list(_parsed(session, final=final, most=most))
     digests = [] if session.runner == Runner.REPLAY else [copied.digest_of(line.raw, Session) for _, line in read]
     old_digests = {one for one in digests if one is not None}
@@ -345,6 +359,14 @@ class Sources:
         self.session = session
         self._texts: dict[int, tuple[quoting.Text, ...]] = {}
         self._told: frozenset[int] | None = None
+        self._evidence, self._read_to = Evidence(), 0
+        sources = tuple(session.exposed_before)
+        ours = session.trigger != Trigger.IMPORT  # an imported log is a file that anybody could have made
+        proof = NO_PROOF if ours else proof_of(session.cli_session_id)
+        self._reader = Reader(
+            table_of(session.project), begun(sources, unread=False), ours=ours, proof=proof, evidence=self._evidence
+        )
+        self._reader.begin(session.task_text, (TASK_TEXT, *sources) if TASK_TEXT in sources else ())
 
     def keep(self, batch: Batch, state: State) -> None:
         """Keep the texts of a batch that statements may still be compared with."""
@@ -357,8 +379,21 @@ class Sources:
     def provenance(self, found: FoundMemory) -> store.Provenance:
         base = self._said(found.read, found.at)
         agent = agent_id(self._slug) if found.learning is not None else None
-        taint = self.taint(found.statement.text, found.read)
-        return replace(base, channel=found.channel, agent=agent, taint=taint, told=self.told())
+        support = self.support(found.statement.text, found.offset)
+        taint = self.taint(found.statement.text, found.read, support)
+        return replace(base, channel=found.channel, agent=agent, taint=taint, told=self.told()).supported(support)
+
+    def support(self, text: str, before: int | None = None) -> Support:
+        """Return who supports a text by what stands in the raw log before a line's first byte (None: in all of it).
+
+        The log is read once more, from its first byte: an ingest may begin behind what brought the words.
+        """
+        for raw in complete_lines(log_path(self.session), self._read_to) if self.session.log_file else ():
+            if before is not None and raw.start >= before:
+                break
+            self._reader.read(raw.data, raw.start, raw.end)
+            self._read_to = raw.end
+        return self._evidence.support(text)
 
     def of_agent(self, read: Read, at: datetime) -> store.Provenance:
         """Return the provenance of what an answer says about the memory file of the session's agent."""
@@ -383,11 +418,15 @@ class Sources:
             exposed_to=read.sources,
         )
 
-    def taint(self, text: str, read: Read) -> str:
-        """Say what of its results or its task a statement repeats; empty when it is the session's own."""
+    def taint(self, text: str, read: Read, support: Support) -> str:
+        """Say what of its results or its task a statement repeats; empty when it is the session's own.
+
+        What a person said or the house shows may stand in outside text, too, but not as a marker.
+        """
         task = [(TASK_TEXT, quoting.Text(self.session.task_text))] if TASK_TEXT in read.sources else []
         results = [(source, one) for at, source in read.results for one in self._of(at)]
-        return quoting.repeated(text, task + results)
+        texts = task + results
+        return quoting.repeated(text, [("", one) for _, one in texts] if support.is_known else texts)
 
     def told(self) -> frozenset[int]:
         if self._told is None:
@@ -408,32 +447,32 @@ def provenance_now(session: Session, said: store.Provenance, text: str) -> store
     state, batch = load_state(session), Batch()
     sources = Sources(session)
     if session.log_file:
-        now, table = timezone.now(), table_of_settings()
+        now, table = timezone.now(), table_of(session.project)
         for raw in complete_lines(log_path(session), session.ingest_offset):
             line = stream.parse(raw.data) if raw.data is not None else stream.Line(unread=True)
             project(line, raw.start, state, batch, now=now, table=table)
     sources.keep(batch, state)
-    read = state.reading.read()
+    read, support = state.reading.read(), sources.support(text)
     return replace(
         said,
         exposure=read.exposure,
         exposed_to=read.sources,
-        taint=sources.taint(text, read),
+        taint=sources.taint(text, read, support),
         told=sources.told(),
-    )
+    ).supported(support)
 
 
-def table_of_settings() -> exposure.Rules:
-    """Return what exposes, with what the settings add."""
-    house, outside = settings.CLAUDEOPS_HOUSE_TOOLS, settings.CLAUDEOPS_OUTSIDE_TOOLS
-    return exposure.rules(
-        servers=tuple(tool.removeprefix("mcp__") for tool in house if tool.startswith("mcp__")),
-        house_tools=tuple(tool for tool in house if "(" not in tool),
-        house_commands=_within("Bash", house),
-        outside_commands=_within("Bash", outside),
-        outside_paths=_within("Read", outside),
-    )
+def proof_of(cli_session_id: str, path: Path | None = None) -> Proof:
+    """Return what our hooks know of a session of the CLI whose transcript is at `path` (None: anywhere). One query."""
+    receipts = PromptReceipt.objects.filter(cli_session_id=cli_session_id) if cli_session_id else []
+    rows = [
+        row for row in receipts if path is None or (row.transcript_path and Path(row.transcript_path).resolve() == path)
+    ]
+    typed = frozenset() if any(row.by_agent for row in rows) else frozenset(row.prompt for row in rows if row.prompt)
+    return Proof(typed, is_kept=bool(rows))
 
 
-def _within(tool: str, rules: list[str]) -> tuple[str, ...]:
-    return tuple(rule[len(tool) + 1 : -1] for rule in rules if rule.startswith(f"{tool}("))
+def table_of(project: Project | None) -> exposure.Rules:
+    """Return what exposes a session of a project, with the operator's rules. One query."""
+    added = tuple(SourceRule.objects.values_list("tool", "counts_as"))
+    return exposure.rules(added, trusts_repository=project is not None and project.trusts_repository)

@@ -110,7 +110,8 @@ NOTHING_READ = Read()
 class FoundMemory:
     """A statement, the channel it came by (text or structured), when it was said (UTC), and what was read by then.
 
-    `learning` is what it was read from, for one of the agent's memory file.
+    `offset` is the first byte of the line that says it. `learning` is what it was read from, for one of the agent's
+    memory file.
     """
 
     statement: Statement
@@ -118,6 +119,7 @@ class FoundMemory:
     at: datetime
     read: Read = NOTHING_READ
     learning: Learning | None = None
+    offset: int = 0
 
 
 @dataclass(slots=True)
@@ -354,7 +356,7 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
     for memory_id in uses.named(record.text):
         batch.used.setdefault(memory_id, How.NAMED)
     if state.learns:
-        _learned(record.text, at, state, batch)
+        _learned(record.text, offset, at, state, batch)
     if not OPENING.search(record.text):
         return
     agent_markers = markers(record.text)
@@ -371,20 +373,20 @@ def _text(record: stream.Text, offset: int, at: datetime, state: State, batch: B
     state.count("quoted_markers", statements.quoted + agent_markers.quoted)
     for marker in statements.found:
         state.count("memory_markers")
-        batch.memories.append(FoundMemory(marker, "text", at, state.reading.read()))
+        batch.memories.append(FoundMemory(marker, "text", at, state.reading.read(), offset=offset))
     for unknown in statements.unknown:
         state.count("unknown_categories")
         batch.warnings.append(f"memory marker with unknown category {unknown.category!r} was not stored{_why(unknown)}")
 
 
-def _learned(text: str, at: datetime, state: State, batch: Batch) -> None:
+def _learned(text: str, offset: int, at: datetime, state: State, batch: Batch) -> None:
     """Take what the agent learned for its memory file."""
     learning = learned(text, phrases=state.learns == PHRASES_TOO)
     if not (learning.found or learning.refused or learning.replaces):
         return
     state.count("learnings", len(learning.found))
     read = state.reading.read()
-    batch.memories += [FoundMemory(one.statement, "text", at, read, one) for one in learning.found]
+    batch.memories += [FoundMemory(one.statement, "text", at, read, one, offset) for one in learning.found]
     batch.learned.append((learning, read, at))
 
 
@@ -416,7 +418,7 @@ def _result(record: stream.Result, offset: int, at: datetime, state: State, batc
     text = f"{_ended(record)}, {record.num_turns} turns, {cost}"
     _entry(LogKind.RESULT, text, offset, at, state, batch).is_error = record.is_error
     if record.structured is not None:
-        _structured(record.structured, at, state, batch)
+        _structured(record.structured, offset, at, state, batch)
 
 
 def _ended(record: stream.Result) -> str:
@@ -426,7 +428,7 @@ def _ended(record: stream.Result) -> str:
     return "failed" if record.subtype == "success" else f"failed: {record.subtype}"
 
 
-def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Batch) -> None:
+def _structured(answer: Mapping[str, Any], offset: int, at: datetime, state: State, batch: Batch) -> None:
     state.structured = dict(answer)
     events, dropped = structured_events(_list(answer, "events", state))
     state.count("structured_events", len(events))
@@ -447,7 +449,7 @@ def _structured(answer: Mapping[str, Any], at: datetime, state: State, batch: Ba
         statement = memory_from_key(key, value, in_project=state.in_project)
         if isinstance(statement, Statement):
             state.count("structured_memories")
-            batch.memories.append(FoundMemory(statement, "structured", at, state.reading.read()))
+            batch.memories.append(FoundMemory(statement, "structured", at, state.reading.read(), offset=offset))
         else:
             state.count("unknown_categories")
             why = _why(statement)

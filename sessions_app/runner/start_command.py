@@ -12,6 +12,8 @@ import re
 import shlex
 from urllib.parse import urlsplit
 
+BY_AGENT = "X-Claudeops-By-Agent"
+"""The header of a session whose CLI another one has started: its own environment has CLAUDECODE=1."""
 SECONDS = 2
 """After which the script ends, before the CLI stops waiting for it."""
 
@@ -22,15 +24,19 @@ SCRIPT = """\
 exec 2>/dev/null
 {take_token}
 [ "$token" ] || exit 0
+by=
+tr '\\0' '\\n' < "/proc/${{CLAUDE_PID:-$PPID}}/environ" | grep -q '^CLAUDECODE=1' && by='{by_agent}: 1'
 if command -v curl >/dev/null; then
 answer=$(curl -q -sf -m {seconds}{proxy} -H @/dev/fd/3 -H 'Content-Type: application/json' \\
 --data-binary @- {quoted} 3<<END
 Authorization: Bearer $token
+$by
 END
 )
 elif command -v python3 >/dev/null; then
 answer=$(python3 -S -E -c '{client}' {target} 3<<END
 Authorization: Bearer $token
+$by
 END
 )
 fi
@@ -49,7 +55,7 @@ if scheme == "https":
     import ssl
     door = ssl.create_default_context().wrap_socket(door, server_hostname=host)
 head = ["POST %s HTTP/1.0" % path, "Host: %s:%s" % (host, port), "Content-Type: application/json"]
-head += ["Content-Length: %d" % len(body), open(3).read().strip(), "", ""]
+head += ["Content-Length: %d" % len(body), *filter(None, open(3).read().split("\\n")), "", ""]
 door.sendall("\\r\\n".join(head).encode() + body)
 head, _, answer = door.makefile("rb").read().partition(b"\\r\\n\\r\\n")
 if head.split()[1:2] == [b"200"]:
@@ -71,6 +77,7 @@ def command(name: str, *, url: str, token: str) -> str:
         proxy=" --noproxy '*'" if _is_here(parts.hostname or "") else "",
         quoted=shlex.quote(url),
         client=CLIENT.format(seconds=SECONDS),
+        by_agent=BY_AGENT,
         target=shlex.join(target),
     )
 

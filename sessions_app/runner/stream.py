@@ -70,12 +70,13 @@ class Text:
 
 @dataclass(slots=True)
 class ToolUse:
-    """A tool call. `input` is its main argument, `paths` are the files and folders that it names."""
+    """A tool call. `input` is its main argument, `paths` are the files that it names, `all` its arguments."""
 
     name: str
     input: str
     id: str = ""
     paths: tuple[str, ...] = ()
+    all: Any = None
 
 
 @dataclass(slots=True)
@@ -288,7 +289,9 @@ def _assistant(
                 skipped[refused] = skipped.get(refused, 0) + 1
         elif kind == "tool_use":
             call, arguments = accept.text(block, "id", bad), block.get("input")
-            records.append(ToolUse(accept.text(block, "name", bad), _compact(arguments), call, _paths(arguments)))
+            records.append(
+                ToolUse(accept.text(block, "name", bad), _compact(arguments), call, _paths(arguments), arguments)
+            )
         elif kind in ("thinking", "redacted_thinking"):
             skipped["thinking"] = skipped.get("thinking", 0) + 1
     if model == SYNTHETIC_MODEL:  # the CLI wrote it itself

@@ -28,10 +28,11 @@ from sessions_app import queue
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import Runner, Session, Trigger
 from sessions_app.runner import copied
+from sessions_app.runner.ingest import proof_of
 from sessions_app.runner.raw_log import log_path
+from sessions_app.runner.turns import NO_PROOF, Reader, is_word
 from sessions_app.transcripts import files
 from sessions_app.transcripts.files import Head
-from sessions_app.transcripts.lines import Reader, is_word
 from sessions_app.transcripts.place import project_at
 from sessions_app.transcripts.turns import CHANGED, read_turns, reader_of
 
@@ -284,7 +285,8 @@ def _read(path: Path, named: Named) -> _File | str:
         return "It is no transcript."
     if not session and (own := _own(head)):
         return f"It is the transcript of session {own}, whose own log is observed."
-    reader = reader_of(session)
+    cli_session_id = session.cli_session_id if session else _id_of(head, path)
+    reader = reader_of(session, None, NO_PROOF if session else proof_of(cli_session_id, path.resolve()))
     task = reader.begin(session.task_text, ()) if session else None
     final = named.ended or head.kind == TranscriptKind.TEXT
     lines = read_turns(path, head.kind, reader, final=final)
@@ -295,7 +297,6 @@ def _read(path: Path, named: Named) -> _File | str:
         pieces = []
     elif task and pieces:
         pieces[0] = replace(pieces[0], size=pieces[0].size + len(task.text))
-    cli_session_id = session.cli_session_id if session else _id_of(head, path)
     return _File(
         path,
         _key(cli_session_id, session, path),

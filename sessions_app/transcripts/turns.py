@@ -18,7 +18,8 @@ from pathlib import Path
 from django.db.models import Q
 
 from claudeops.lib.secrets import mask
-from memories.models import ArrivedBy, Memory, Transcript, TranscriptKind, TranscriptPart
+from memories.capture.support import Evidence
+from memories.models import ArrivedBy, Memory, Project, Transcript, TranscriptKind, TranscriptPart
 from memories.observe.turns import PartTurns, Turn, TurnKind
 from sessions_app.errors import RawLogOutside
 from sessions_app.models import TASK_TEXT, HookReceipt, InjectionReceipt, Session
@@ -26,10 +27,10 @@ from sessions_app.receipts import told_to
 from sessions_app.runner import quoting
 from sessions_app.runner.copied import known_elsewhere
 from sessions_app.runner.exposure import begun
-from sessions_app.runner.ingest import table_of_settings
+from sessions_app.runner.ingest import proof_of, table_of
 from sessions_app.runner.raw_log import RawLine, complete_lines, log_path
+from sessions_app.runner.turns import CLAIMED, NO_PROOF, Proof, Reader, Result
 from sessions_app.transcripts.files import digest, json_lines
-from sessions_app.transcripts.lines import Reader, Result
 
 SOURCE = "plain text"
 LONGEST_PARAGRAPH = 8_000
@@ -96,13 +97,17 @@ PARTS = ("project", "agent_file", "knowledge")
 """The parts of a receipt with a text of their own."""
 
 
-def reader_of(session: Session | None) -> Reader:
-    """Return a reader at the beginning of a transcript; `session` is its session of ours."""
-    sources = tuple(session.exposed_before) if session else ()
+def reader_of(
+    session: Session | None, project: Project | None, proof: Proof = NO_PROOF, evidence: Evidence | None = None
+) -> Reader:
+    """Return a reader at the beginning of a transcript; `session` is its session of ours, `project` its project."""
+    sources = tuple(session.exposed_before) if session else () if proof.is_kept else (CLAIMED,)
     return Reader(
-        table=table_of_settings(),
+        table=table_of(project),
         reading=begun(sources, unread=False),
         ours=session is not None,
+        proof=proof,
+        evidence=evidence,
     )
 
 
@@ -112,6 +117,8 @@ def read_turns(path: Path, kind: str, reader: Reader, *, final: bool = False) ->
         reader.reading.add((SOURCE,))
         for turn in turns_in(complete_lines(path, 0, final=True)):
             reader.number, reader.spoke = turn.number, True
+            if reader.evidence is not None:
+                reader.evidence.outside(turn.number, mask(turn.text), SOURCE)
             yield turn.end, [turn]
         return
     for raw, data in json_lines(path, final=final):
@@ -132,7 +139,9 @@ def turns_of(part: TranscriptPart) -> PartTurns:
         return PartTurns(missing=GONE)
     if digest(path, transcript.observed_to) != transcript.prefix_sha256:
         return PartTurns(missing=CHANGED)
-    reader = reader_of(session)
+    evidence = Evidence()
+    proof = NO_PROOF if session else proof_of(transcript.cli_session_id, path.resolve())
+    reader = reader_of(session, transcript.project, proof, evidence)
     task = reader.begin(session.task_text, _task_sources(session)) if session else None
     turns = [task] if task and part.start == 0 else []
     earlier, recalled = _Newest(), list[str]()
@@ -157,6 +166,7 @@ def turns_of(part: TranscriptPart) -> PartTurns:
         turns=tuple(map(_masked, turns)),
         exposure=read.exposure,
         sources=tuple(map(mask, read.sources)),
+        evidence=evidence,
         earlier_results=tuple((mask(one.source), mask(one.text)) for one in earlier.results),
         told=tuple(dict.fromkeys(filter(None, [*texts, *map(mask, recalled)]))),
         told_ids=ids,

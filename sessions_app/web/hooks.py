@@ -18,6 +18,7 @@ from sessions_app.errors import (
     UnknownHook,
 )
 from sessions_app.hooks import door
+from sessions_app.runner.start_command import BY_AGENT
 
 LARGEST = 2 * 1024 * 1024
 """Bytes of a body that is read."""
@@ -43,7 +44,12 @@ def hooks(request: HttpRequest, event: str) -> JsonResponse:
         )
     kind, _, secret = request.headers.get("Authorization", "").partition(" ")
     try:
-        reply = door.answer(event, secret.strip() if kind.lower() == "bearer" else "", lambda: _body(request))
+        reply = door.answer(
+            event,
+            secret.strip() if kind.lower() == "bearer" else "",
+            lambda: _body(request),
+            by_agent=BY_AGENT in request.headers,
+        )
     except (SessionsError, AccessDenied) as error:
         return _refused(error)
     response = JsonResponse(reply.document) if reply.error is None else _refused(reply.error)

@@ -53,7 +53,7 @@ def _note(trace: Trace, row: Transcript, what: str, line: str, why: str, at: dat
 def _turn_that_says(terms: frozenset[str], row: Transcript) -> Turn | None:
     """Return the first turn of a transcript that says it; none when its file is not there, or is no log of ours."""
     try:
-        parts = read_turns(path_of(row), row.kind, reader_of(row.session), final=True)
+        parts = read_turns(path_of(row), row.kind, reader_of(row.session, row.project), final=True)
         return next((turn for _, turns in parts for turn in turns if _line(terms, turn.text)), None)
     except (OSError, RawLogOutside):
         return None

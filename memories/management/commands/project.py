@@ -63,12 +63,17 @@ class Settings:
     takes_phrases: str | None = arg("learn also from the legacy phrases, such as Best practice:", choices=["yes", "no"])
     observed: str | None = arg("learn from whole sessions of this project", choices=["yes", "no"])
     used_means: str | None = arg(f"what counts as a use: {', '.join(UsedMeans.values)}", metavar="MEANING")
+    trusts_repository: str | None = arg("all who write into its repository may be believed", choices=["yes", "no"])
 
     def changes(self, known: Project) -> dict[str, Any]:
         """Return the settings that were given; a lifetime and a limit change theirs among those of `known`."""
         values = {name: getattr(self, name, None) for name in SETTINGS}
         changes = {name: value for name, value in values.items() if value is not None}
-        changes |= {name: changes[name] == "yes" for name in ("takes_phrases", "observed") if name in changes}
+        changes |= {
+            name: changes[name] == "yes"
+            for name in ("takes_phrases", "observed", "trusts_repository")
+            if name in changes
+        }
         if self.files_of:
             changes["files_folder"], changes["files_pattern"] = LAYOUTS[self.files_of]
         if self.file_limit:
@@ -80,6 +85,9 @@ class Settings:
                 name: None if days == NEVER else days for name, days in wanted.items() if days != DEFAULT
             }
         return changes
+
+
+YES_OR_NO = ("takes_phrases", "observed", "trusts_repository")
 
 
 class Command(VerbCommand):
@@ -117,6 +125,7 @@ class Command(VerbCommand):
             ("in a prompt", f"{project.memories_in_prompt} memories, {project.memory_budget:,} tokens"),
             ("used means", f"{project.used_means} ({UsedMeans(project.used_means).label})"),
             ("observed", "yes" if project.observed else "no"),
+            ("repository", "trusted" if project.trusts_repository else "a sentence in it is outside text"),
             ("agent files", f"{project.files_folder}/{project.files_pattern}"),
             ("limits", ", ".join(f"{name} {number}" for name, number in limits_of(project.files_limits).items())),
             ("expires", ", ".join(f"{name} {words}" for name, words in lifetimes.items())),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memories.observe.turns import TurnKind
 from sessions_app.runner.exposure import rules
-from sessions_app.transcripts.lines import Reader
+from sessions_app.runner.turns import Reader
 from tests.support.streams import init, user
 from tests.support.streams import text as stream_text
 from tests.support.transcripts import attached, brings, calls, line, says, summary, typed

@@ -1,7 +1,9 @@
-"""Turn the lines of a transcript into turns, in order from its first byte, and count what had been read. Pure.
+"""Turn the lines of a log or a transcript into turns, in order from its first byte, and count what had been read. Pure.
 
 Only what a person typed is a USER turn. A line may say that it is a person's and hold text of others: what the CLI, a
-hook, a tool or a subagent wrote must never pass for it.
+hook, a tool or a subagent wrote must never pass for it. It is a person's word for good only with a proof: the receipt
+of our own hook for the prompt, which arrives before any tool runs, or the task of a session of ours. Without any
+receipt for its session nothing in a transcript is proved, and all of it counts as outside text.
 """
 
 from __future__ import annotations
@@ -12,12 +14,32 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.utils.crypto import salted_hmac
+
+from claudeops.lib.secrets import mask
+from memories.capture.support import Evidence
 from memories.models import Transcript
-from memories.observe.turns import Turn, TurnKind
+from memories.observe.turns import Turn, TurnKind, without_private
 from sessions_app.runner import accept, copied, stream
-from sessions_app.runner.exposure import MOST_CALLS, UNKNOWN_CALL, Call, Judgement, Reading, Rules, judge, key_of
+from sessions_app.runner.exposure import (
+    MOST_CALLS,
+    Call,
+    Judgement,
+    Reading,
+    Rules,
+    depends,
+    is_own_tool,
+    judge,
+    key_of,
+    settled,
+)
 from sessions_app.runner.quoting import LONGEST_TEXT, shows_form
 
+CLAIMED = "a transcript without a receipt"
+"""The source of all that a transcript says for whose session no hook of ours was called."""
+UNPROVED = "claims to be a person"
+"""The source of what a line says that a person typed, without a receipt of that prompt."""
+PASTED = "pasted text"
 SUBAGENT = "subagent"
 TASK = "task"
 RECALL = "__recall"
@@ -30,6 +52,8 @@ CONTINUED = "This session is being continued from a previous conversation"
 
 _REMINDER = re.compile(r"<system-reminder>.*(?:</system-reminder>|\Z)", re.DOTALL)
 """Greedy: text in a reminder may hold its end tag, and what follows that is not a person's."""
+_PASTED = re.compile(r"<pasted_content\b[^>]{0,200}>(.*)(?:</pasted_content>|\Z)", re.DOTALL)
+"""Greedy, for the same reason. The CLI marks so what was pasted: four lines or 1,400 characters."""
 _TAGGED = re.compile(r"\s*<[a-z]+[-_][a-z_-]*[ >]")
 """How a text begins that the CLI or the editor wrote into a person's line: <command-name>, <ide_selection>, …"""
 _NOT_TYPED = (
@@ -55,9 +79,31 @@ class Result:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What our own hooks know of a session of the CLI: the hashes of the prompts that a person typed (`prompt_hash`).
+
+    `is_kept`: a hook of ours was called in it, so that its transcript is no file that somebody made up.
+    """
+
+    prompts: frozenset[str] = frozenset()
+    is_kept: bool = False
+
+
+NO_PROOF = Proof()
+
+
+def prompt_hash(prompt: str) -> str:
+    """Return the hash by which a prompt is known again; with the installation's key, since prompts hold secrets."""
+    return salted_hmac("claudeops.prompt", prompt.strip()).hexdigest()
+
+
 @dataclass(slots=True)
 class Reader:
     """Reads lines; `number` is that of the last turn. `ours`: nobody types into a session of ours.
+
+    `proof` tells what in a transcript that is not ours counts. With `evidence`, what supports later statements is put
+    into it.
 
     `spoke`: a person or the agent has said something. `sidechain`: whether all that was said so far is a subagent's;
     None before anything was said. `first_at` and `last_at` are UTC. `branch` is what was checked out in its folder,
@@ -67,6 +113,8 @@ class Reader:
     table: Rules
     reading: Reading = field(default_factory=Reading)
     ours: bool = False
+    proof: Proof = NO_PROOF
+    evidence: Evidence | None = None
     number: int = 0
     first_at: datetime | None = None
     last_at: datetime | None = None
@@ -87,8 +135,12 @@ class Reader:
         if not task.strip():
             return None
         if sources:
-            return self._turn(TurnKind.RESULT, task, TASK, sources[0], outside=True)
-        return self._turn(TurnKind.USER, task)
+            turn = self._turn(TurnKind.RESULT, task, TASK, sources[0], outside=True)
+            self._weigh(turn, sources)
+        else:
+            turn = self._turn(TurnKind.USER, task)
+            self._weigh(turn, is_proved=True)
+        return turn
 
     def read(self, data: bytes | None, start: int, end: int) -> list[Turn]:
         """Return the turns of one line from byte `start` to `end`; None for one that is too long to read.
@@ -156,7 +208,9 @@ class Reader:
         elif is_subagents:
             yield self._turn(TurnKind.RESULT, record.text, SUBAGENT)
         elif record.text.strip():
-            yield self._turn(TurnKind.AGENT, record.text)
+            turn = self._turn(TurnKind.AGENT, record.text)
+            self._weigh(turn)
+            yield turn
 
     def _called(self, record: stream.ToolUse) -> Turn:
         call = Call(record.id, record.name, record.input, record.paths)
@@ -165,19 +219,44 @@ class Reader:
             self._names[key] = record.name
             if len(self._names) > MOST_CALLS:
                 del self._names[next(iter(self._names))]
+        if self.evidence is not None:
+            self.evidence.call(*names_and_written(record))
         return self._turn(TurnKind.CALL, record.input, record.name)
 
     def _brought(self, record: stream.ToolResult) -> Turn:
-        key = key_of(record.id)
-        name = self._names.pop(key, "")
-        judgement = self.reading.calls.get(key, [UNKNOWN_CALL])
-        self.reading.result(record.id, record.text, self._start)
-        self._compared(None if judgement is None else tuple(judgement), record.text)
+        name = self._names.pop(key_of(record.id), "")
+        sources = self.reading.waiting(record.id)
+        judgement = self.reading.result(record.id, record.text, self._start)
+        self._compared(judgement, record.text)
         if name.endswith(RECALL):
             self.recalled.append(record.text)
-        return self._turn(
+        turn = self._turn(
             TurnKind.RESULT, record.text, name, judgement[0] if judgement else "", outside=bool(judgement)
         )
+        if sources is not None and not is_own_tool(name):  # a memory that is told back supports nothing
+            self._weigh(turn, sources)
+        return turn
+
+    def _weigh(self, turn: Turn, sources: tuple[str, ...] = (), *, is_proved: bool = False) -> None:
+        """Put a turn into the evidence, as what its voice is."""
+        if self.evidence is None:
+            return
+        text = mask(without_private([turn]).texts[0])
+        if turn.kind is TurnKind.AGENT:
+            self.evidence.agent(turn.number, text)
+        elif not (self.ours or self.proof.is_kept):
+            self.evidence.outside(turn.number, text, CLAIMED)
+        elif turn.kind is TurnKind.USER:
+            if is_proved:
+                self.evidence.person(turn.number, text)
+            else:
+                self.evidence.outside(turn.number, text, UNPROVED)
+        elif not sources:
+            self.evidence.house(turn.number, text)
+        elif all(map(depends, sources)):
+            self.evidence.depends(turn.number, text, mask(sources[0]))
+        else:
+            self.evidence.outside(turn.number, text, mask(sources[0]))
 
     def _compared(self, judgement: Judgement, text: str) -> None:
         if judgement is not None and (judgement or shows_form(text)):
@@ -190,7 +269,7 @@ class Reader:
             if (kind is TurnKind.SYSTEM and text.startswith(CONTINUED)) or kind is TurnKind.SUMMARY:
                 yield self._summary(text)
             elif kind is TurnKind.USER:
-                yield from self._typed(text)
+                yield from self._typed(text, raw)
             elif text.strip():
                 yield self._turn(kind, text, SUBAGENT if kind is TurnKind.CALL else "")
 
@@ -204,7 +283,17 @@ class Reader:
             return TurnKind.SYSTEM
         return TurnKind.USER
 
-    def _typed(self, text: str) -> Iterator[Turn]:
+    def _typed(self, text: str, raw: Mapping[str, Any]) -> Iterator[Turn]:
+        # A program gives its prompt by the option -p: such as another agent's shell.
+        is_typed = raw.get("promptSource") != "sdk" and raw.get("turnOrigin", "human") == "human"
+        is_proved = is_typed and bool(self.proof.prompts) and prompt_hash(text) in self.proof.prompts
+        for pasted in _PASTED.findall(text):
+            self.reading.add((PASTED,))
+            turn = self._turn(TurnKind.RESULT, pasted, "", PASTED, outside=True)
+            self._compared((PASTED,), pasted)
+            self._weigh(turn, (PASTED,))
+            yield turn
+        text = _PASTED.sub("", text)
         rest = _REMINDER.sub("", text)
         if len(rest) < len(text):
             yield self._turn(TurnKind.SYSTEM, text)
@@ -214,7 +303,10 @@ class Reader:
         if rest.startswith(CONTINUED):
             yield self._summary(rest)
         else:
-            yield self._turn(TurnKind.SYSTEM if is_automatic else TurnKind.USER, rest.strip())
+            turn = self._turn(TurnKind.SYSTEM if is_automatic else TurnKind.USER, rest.strip())
+            if turn.kind is TurnKind.USER:
+                self._weigh(turn, is_proved=is_proved)
+            yield turn
 
     def _summary(self, text: str) -> Turn:
         if not self.spoke:
@@ -227,7 +319,7 @@ class Reader:
         attachment = accept.mapping(raw, "attachment", bad)
         kind = accept.text(attachment, "type", bad)
         if kind == "queued_command" and self._is_typed_later(attachment, raw):
-            yield from self._typed(accept.as_text(attachment.get("prompt")))
+            yield from self._typed(accept.as_text(attachment.get("prompt")), raw)
             return
         for text in _flat(attachment.get("content") or attachment.get("prompt")):
             yield self._turn(TurnKind.SYSTEM, text, kind)
@@ -235,9 +327,13 @@ class Reader:
             self.reading.add((_OUTSIDE_NOTES[kind],))
         elif kind == "file":
             paths = tuple(path for name in _FILES if (path := accept.text(attachment, name, bad)))
-            judgement = judge(Call("", "Read", "", paths), self.table, self.reading.folder)
+            text = accept.as_text(attachment.get("content"))
+            sources = judge(Call("", "Read", "", paths), self.table, self.reading.folder)
+            judgement = settled(sources, text)
             self.reading.add(judgement)
-            self._compared(judgement, accept.as_text(attachment.get("content")))
+            self._compared(judgement, text)
+            if sources is not None:
+                self._weigh(self._turn(TurnKind.RESULT, text), sources)
 
     def _is_typed_later(self, attachment: Mapping[str, Any], raw: Mapping[str, Any]) -> bool:
         if self.ours or raw.get("isSidechain") or not isinstance(attachment.get("prompt"), str):
@@ -249,6 +345,25 @@ class Reader:
         self.number += 1
         most = LONGEST_NOTE if kind is TurnKind.SYSTEM else LONGEST_TEXT
         return Turn(self.number, kind, text[:most], self._start, self._end, self._at, name, source, outside)
+
+
+_WRITES = re.compile(
+    r"\b(?:tee|echo|printf|mkdir|touch|mv|cp|ln|install|useradd|groupadd|git\s+(?:commit|tag|branch|checkout\s+-b|"
+    r"switch\s+-c)|sed\s+-i|python3?\s+-c|perl\s+-e)\b|<<|>"
+)
+"""What in a command writes something somewhere, in scripts within scripts too: rather too much than too little."""
+_NO_FILE = re.compile(r"\d?>&\d|[&\d]?>\s*/dev/null")
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_READING = frozenset(("Glob", "Grep", "LS", "NotebookRead", "Read", "WebFetch", "WebSearch"))
+
+
+def names_and_written(call: stream.ToolUse) -> tuple[str, str]:
+    """Return (the names in a call that reads, what a call writes). Of a command its unquoted words are names."""
+    if call.name in _READING:
+        return call.input, ""
+    if call.name == "Bash":
+        return ("", call.input) if _WRITES.search(_NO_FILE.sub("", call.input)) else (_QUOTED.sub(" ", call.input), "")
+    return "", accept.as_text(call.all)
 
 
 def is_word(turn: Turn) -> bool:
