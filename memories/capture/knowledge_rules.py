@@ -1,8 +1,9 @@
 """Rules of the gate for the taxonomy `knowledge`: what is no knowledge, what only a person may allow, what is exact.
 
 Pure. Knowledge is told to every session of a project and is distilled from whatever a session has read, so that an
-address, a command or a text that addresses its reader waits for a person, however sure the model is. The words, in
-`knowledge.toml`, are those of known forms; hostile meaning in other words is not found here.
+address of the web, a command or a text that addresses its reader waits for a person, however sure the model is, unless
+a person said it or the house shows it. A fact that says a command is forbidden, or needs sudo, is no command.
+The words, in `knowledge.toml`, are those of known forms; hostile meaning in other words is not found here.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from claudeops.lib.hosts import is_local
 from memories.capture.patterns import expressions, names_found, read_table, rule
 from memories.capture.reasons import Reason
 
@@ -30,6 +32,9 @@ _FILES_OF = _compiled("files_of")
 _ONE_FILE = re.compile(_PATTERNS["one_file"])
 _AND = frozenset(("and", "und", "et", "y", "or", "&", "-", "•", "*", "|", "+"))
 
+_FORBIDDEN = _compiled("forbidden")
+_ADDRESS = re.compile(r"\bhttps?://([\w.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?(?![\w@])[^\s<>\"'`]*", re.IGNORECASE)
+"""An address without a user in it; the host stands in its first group."""
 URL, ADDRESSES_ELSEWHERE = _compiled("url"), _compiled("addresses_elsewhere")
 PUBLIC_ADDRESS = re.compile(_PATTERNS["public_address"])
 
@@ -50,11 +55,12 @@ def worthless(text: str) -> Reason | None:
 
 def held(text: str, readings: Iterable[str] = ()) -> list[Reason]:
     """Return why only a person may allow a folded text, whose other `readings` are read as well; in a fixed order."""
-    reasons = names_found(HELD, (text, *readings))
+    reasons = names_found(HELD, (_FORBIDDEN.sub(" ", text), *readings))
     # Read backwards, or with digits as letters, any text holds short words of other languages, and addresses.
     if Reason.ADDRESSES_AGENT not in reasons and ADDRESSES_ELSEWHERE.search(text):
         reasons.insert(0, Reason.ADDRESSES_AGENT)
-    if URL.search(text) or PUBLIC_ADDRESS.search(text):
+    elsewhere = _ADDRESS.sub(lambda match: " " if is_local(match[1]) else match[0], text)
+    if URL.search(elsewhere) or PUBLIC_ADDRESS.search(text):
         reasons.append(Reason.URL)
     return reasons
 

@@ -12,7 +12,6 @@ An exposure begins with the result of a tool call: text that was said before it 
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import posixpath
 import re
 import tomllib
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from claudeops.lib.hosts import is_local, is_loopback
 from memories.capture.support import is_prose
 from memories.models import Exposure
 from sessions_app.runner.quoting import shows_form
@@ -263,20 +263,6 @@ def depends(source: str) -> bool:
 def is_own_tool(name: str) -> bool:
     """Whether a tool is one of ours, which tells what is known already."""
     return name.startswith("mcp__") and name.removeprefix("mcp__").partition("__")[0] in _TABLE["tools"]["servers"]
-
-
-def is_loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
-
-
-def is_local(host: str) -> bool:
-    """Whether a host is a machine of the house: loopback, a private address, a name without a public domain."""
-    if is_loopback(host):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return "." not in host or host.endswith(tuple(_TABLE["words"]["local"]))
 
 
 def _is_silent(command: _Command) -> bool:

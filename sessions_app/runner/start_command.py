@@ -7,10 +7,11 @@ a descriptor, so that no list of processes shows it.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import shlex
 from urllib.parse import urlsplit
+
+from claudeops.lib.hosts import is_loopback
 
 BY_AGENT = "X-Claudeops-By-Agent"
 """The header of a session whose CLI another one has started: its own environment has CLAUDECODE=1."""
@@ -74,7 +75,7 @@ def command(name: str, *, url: str, token: str) -> str:
         token=token,
         take_token=f'token="${{{token[1:]}-}}"' if token.startswith("$") else f"read -r token < {shlex.quote(token)}",
         seconds=SECONDS,
-        proxy=" --noproxy '*'" if _is_here(parts.hostname or "") else "",
+        proxy=" --noproxy '*'" if is_loopback(parts.hostname or "") else "",
         quoted=shlex.quote(url),
         client=CLIENT.format(seconds=SECONDS),
         by_agent=BY_AGENT,
@@ -86,11 +87,3 @@ def read(script: str) -> tuple[str, str, str] | None:
     """Return (name, url, token) of a script that `command` made; None for anything else."""
     match = _HEAD.match(script)
     return None if match is None else (match[1], match[2], match[3])
-
-
-def _is_here(host: str) -> bool:
-    """Whether an address is this machine's own, which a proxy does not reach."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
