@@ -40,6 +40,7 @@ _WORD = re.compile(rf"[{WITHOUT_BLANKS}]+|[^\W_{WITHOUT_BLANKS}]+(?:['’][a-z]+
 _SCRIPT = re.compile(f"[{WITHOUT_BLANKS}]")
 _NAME = re.compile(r"`[^`]{2,80}`|(?:[\w~/]+[._/@:#~=-]+)+\w+|[~/][\w./-]+\w|\b[A-Z]{2,}\b|\w*\d\w*")
 _NUMBER_AND_UNIT = re.compile(r"(\d+)([a-z]+)\Z")
+_CAMEL_NAME, _CAMEL = re.compile(r"\b\w*[a-z][A-Z]\w*"), re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 DENIALS = frozenset(
     """
@@ -163,10 +164,10 @@ class Evidence:
             self.outside(number, "\n".join(joined), NAMES)
             lines = [line for line in lines if not _JOINED.search(line)]
             text = "\n".join(lines)
-        words = frozenset(word for word in _words(text[:LONGEST]) if word not in self._planted)
+        words = frozenset(word for word in _shown(text[:LONGEST]) if word not in self._planted)
         self.houses.append(_Piece(number, words, text[:LONGEST]))
         self._house |= words
-        self._reported |= words.intersection(_words("\n".join(line for line in lines if not is_prose(line))))
+        self._reported |= words.intersection(_shown("\n".join(line for line in lines if not is_prose(line))))
         self._bring(words, Voice.HOUSE)
 
     def depends(self, number: int, text: str, source: str) -> None:
@@ -187,7 +188,7 @@ class Evidence:
 
     def outside(self, number: int, text: str, source: str = "") -> None:
         text = text[:LONGEST]
-        words = frozenset(_words(text))
+        words = frozenset(_shown(text))
         self.outsides.append(_Piece(number, words, text, source))
         self._runs.update(_runs(text))
         self._bring(words, Voice.OUTSIDE)
@@ -260,8 +261,8 @@ class Evidence:
 
 _PLAIN_RUN = re.compile(r"(?:[A-Za-zÀ-ÿ]+[,;:]? ){5}[A-Za-zÀ-ÿ]+")
 _FOREIGN_RUN = re.compile(r"[^\x00-\x7f]{8}")
-_JOINED = re.compile(r"(?:[A-Za-z]{2,}[-_.+]){4,}[A-Za-z]{2,}")
-"""A sentence with its words joined, as a stranger names a file, a branch or a host."""
+_JOINED = re.compile(r"(?:[A-Za-z]{2,}[-_.+]){4,}[A-Za-z]{2,}(?![\w\"]*\s?[=:])")
+"""A sentence with its words joined, as a stranger names a file, a branch or a host; a setting has its value behind it."""
 
 
 def _share(piece: _Piece, weights: dict[str, float]) -> float:
@@ -285,6 +286,12 @@ def _quote(piece: _Piece, weights: dict[str, float]) -> Quote:
 def is_prose(line: str) -> bool:
     """Whether a line holds a sentence: six plain words in a row, or eight letters of another script."""
     return bool(_PLAIN_RUN.search(line) or _FOREIGN_RUN.search(line) or _JOINED.search(line))
+
+
+def _shown(text: str) -> list[str]:
+    """Return the words of a text that was read; of a name in one word, such as NetworkMode, its parts, too."""
+    parts = " ".join(_CAMEL.sub(" ", name) for name in _CAMEL_NAME.findall(text))
+    return _words(f"{text}\n{parts}")
 
 
 def _words(text: str) -> list[str]:
