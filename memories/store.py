@@ -21,7 +21,7 @@ from memories.capture.statement import Provenance, Statement
 from memories.capture.text import fold
 from memories.embedding import storage
 from memories.errors import InvalidMemory
-from memories.lifecycle import disagreements, forgotten, gate_decisions, rules, verbs
+from memories.lifecycle import disagreements, forgotten, gate_decisions, rules, verbs, vouched
 from memories.lifecycle.lock import write_lock, writing
 from memories.lifecycle.rules import OWN_END, Lifetimes, is_independent, provisional_reason
 from memories.lifecycle.write import Why, change_of, whole_row
@@ -541,6 +541,7 @@ def _write(
             candidate_key=_session_key(statement, provenance),
             echo=echo,
             confirms=confirms,
+            by_person=confirms and provenance.is_persons,
             restated=_first_confidence(statement, provenance),
         )
         outcome = "reinforced"
@@ -664,6 +665,9 @@ def _new(
     held: str = "",
 ) -> Memory:
     confidence = _first_confidence(statement, provenance)
+    person = None if provenance.is_persons else vouched.vouched([statement.observation], provenance.project_id)
+    decided = next(iter((person or {}).values()), None)
+    confirmed_at = at if provenance.is_persons else decided.at if decided else None
     active = rules.is_active(confidence, statement.policy)
     memory = Memory(
         taxonomy=statement.taxonomy,
@@ -687,9 +691,9 @@ def _new(
         surface=statement.surface,
         exposure=provenance.exposure,
         exposed_to=list(provenance.exposed_to),
-        provisional=provisional_reason(statement.text, provenance, statement.taxonomy),
-        confirmed_at=at if provenance.is_persons else None,
-        trust=Trust.OPERATOR if provenance.is_persons else "",
+        provisional="" if confirmed_at else provisional_reason(statement.text, provenance, statement.taxonomy),
+        confirmed_at=confirmed_at,
+        trust=Trust.OPERATOR if confirmed_at else "",
         support=provenance.support.as_json() if provenance.support else {},
     )
     memory.expires_at = Lifetimes().end(memory, at) if statement.expires_at == "by type" else statement.expires_at
@@ -700,6 +704,8 @@ def _new(
         runs[ARRIVED] = provenance.arrived_at.isoformat()
     evidence = {"channel": provenance.channel, **_origin(provenance), **runs, **evidence}
     key = _session_key(statement, provenance)
+    if provenance.typed and not held:
+        vouched.vouch([memory.observation], memory.project_id, by=provenance.actor, at=at)
     return insert(memory, Why(provenance.actor, at, reason, evidence, provenance.session_id, key))
 
 

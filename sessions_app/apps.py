@@ -10,6 +10,9 @@ from django.db import connections
 from django.db.models.signals import post_migrate
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from memories.models import Project
     from memories.queries.numbers import Uses
 
 
@@ -19,10 +22,12 @@ class SessionsAppConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from memories import committers
         from memories.queries import numbers
         from sessions_app import checks  # noqa: F401  (registers the system checks)
 
         numbers.count_uses_by(_counts_of)
+        committers.know_agents_by(_at_work)
 
         post_migrate.connect(_after_migrate, sender=self, dispatch_uid="sessions_app.counts")
 
@@ -32,6 +37,13 @@ def _counts_of(memories: Collection[int]) -> Mapping[int, Uses]:
     from sessions_app.credit.facts import counts_of
 
     return counts_of(memories)
+
+
+def _at_work(project: Project | None, since: datetime, until: datetime) -> str:
+    """Say which agent may have written in a project's folder. The import is here because few commands need it."""
+    from sessions_app.hooks.proof import at_work
+
+    return at_work(project, since, until)
 
 
 def _after_migrate(using: str, **kwargs: Any) -> None:

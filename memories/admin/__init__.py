@@ -200,7 +200,7 @@ class ProjectAdmin(ListAdmin):
     fields = (
         *("slug", "name", "description", "path", "memory_path"),
         *("default_expiry", "memories_in_prompt", "memory_budget", "used_means", "observed"),
-        "trusts_repository",
+        *("trusts_repository", "trusted_authors", "allowed_signers"),
         *OF_FILES,
     )
 

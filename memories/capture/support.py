@@ -262,7 +262,7 @@ class Evidence:
 _PLAIN_RUN = re.compile(r"(?:[A-Za-zÀ-ÿ]+[,;:]? ){5}[A-Za-zÀ-ÿ]+")
 _FOREIGN_RUN = re.compile(r"[^\x00-\x7f]{8}")
 _JOINED = re.compile(r"(?:[A-Za-z]{2,}[-_.+]){4,}[A-Za-z]{2,}(?![\w\"]*\s?[=:])")
-"""A sentence with its words joined, as a stranger names a file, a branch or a host; a setting has its value behind it."""
+"""A sentence with its words joined, as a stranger names a file, a branch or a host. A setting has its value behind."""
 
 
 def _share(piece: _Piece, weights: dict[str, float]) -> float:

@@ -11,6 +11,8 @@ from datetime import datetime
 from django.conf import settings
 
 from claudeops.lib.secrets import find as find_credentials
+from claudeops.lib.secrets import mask
+from memories.capture.text import fold
 from memories.curate import document, git
 from memories.curate.commits import Change, commit_change, is_undone, message, person, with_line_ends, without
 from memories.curate.document import Document, parse
@@ -19,6 +21,7 @@ from memories.curate.reading import read_row, ready
 from memories.curate.state import alone, of_this_host
 from memories.curate.working_tree import Place, Unusable, decode, find_spot, place_of, stamp
 from memories.errors import Conflict, MemoriesError
+from memories.lifecycle import vouched
 from memories.models import CommitKind, MemoryFile, MemoryFileCommit, Project, to_utc
 
 __all__ = [
@@ -155,6 +158,8 @@ def edit(file: MemoryFile, text: str, *, by: str, seen: str, at: datetime | None
             by=by,
         )
         commit_change(row, now, change, when)
+        added = document.difference(parse(now.working_text), wanted).added
+        vouched.vouch([mask(fold(entry.text)) for entry in added], row.project_id, by=by, at=when)
         return read_row(row.pk, when)[0]
 
 

@@ -87,6 +87,8 @@ class Commit:
     sha: str
     at: datetime
     author: str
+    author_email: str
+    signer: str
     committer_email: str
     subject: str
     body: str
@@ -358,25 +360,40 @@ def is_ancestor(repository: Repository, commit: str, of: str) -> bool:
     return code == 0
 
 
-def log(repository: Repository, commit: str, path: str, *, since: str = "", most: int = MOST_COMMITS) -> list[Commit]:
-    """Return the commits up to `commit` that changed the file, the latest first; those behind `since` if given."""
-    form = "%x01%H%x00%ct%x00%an%x00%ce%x00%P%x00%s%x00%b%x00"
+def log(
+    repository: Repository, commit: str, path: str, *, since: str = "", most: int = MOST_COMMITS, signers: str = ""
+) -> list[Commit]:
+    """Return the commits up to `commit` that changed the file, the latest first; those behind `since` if given.
+
+    `signers` is the path of the allowed signers by which signatures are verified; "": none are.
+    """
+    signed = "%G?%x00%GS" if signers else "%x00"
+    form = f"%x01%H%x00%ct%x00%an%x00%ae%x00{signed}%x00%ce%x00%P%x00%s%x00%b%x00"
     reach = [f"{_sha(since)}..{_sha(commit)}"] if since else [_sha(commit)]
     out = git(
         repository,
         *("log", f"--max-count={most}", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"),
         *("--no-show-signature", "--no-notes", "--no-mailmap", "--no-decorate", "--diff-merges=first-parent"),
         *(f"--format={form}", *reach, "--", f":(literal,top){path}"),
+        more={"GIT_CONFIG_COUNT": "2", **_signed_by(signers)} if signers else None,
     ).decode("utf-8", "replace")
     return [_commit(part) for part in out.split("\x01")[1:]]
 
 
 def _commit(text: str) -> Commit:
-    sha, seconds, author, email, parents, subject, body, numbers = text.split("\0", 7)
+    sha, seconds, author, email, status, signer, committer, parents, subject, body, numbers = text.split("\0", 10)
     counts = numbers.split()
     added, removed = (int(one) if one.isdigit() else 0 for one in (counts[:2] if len(counts) > 1 else ("0", "0")))
     at = datetime.fromtimestamp(int(seconds), tz=UTC)
-    return Commit(sha, at, author, email, subject, body, added, removed, not parents)
+    signer = signer if status == "G" else ""
+    return Commit(sha, at, author, email, signer, committer, subject, body, added, removed, not parents)
+
+
+def _signed_by(signers: str) -> dict[str, str]:
+    """Return the configuration with which git verifies signatures, as its environment."""
+    settings = {"gpg.format": "ssh", "gpg.ssh.allowedSignersFile": signers}
+    keys = {f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(settings)}
+    return {**keys, **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(settings.values())}}
 
 
 def has_history(repository: Repository, commit: str, path: str) -> bool:

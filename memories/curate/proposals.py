@@ -21,7 +21,7 @@ from memories.capture.gate import judge
 from memories.capture.statement import Statement
 from memories.capture.text import fold
 from memories.errors import AccessDenied, Conflict, InvalidProposal, MemoriesError, ProposalNotFound, TextHeld
-from memories.lifecycle import forgotten
+from memories.lifecycle import forgotten, vouched
 from memories.models import (
     Memory,
     MemoryFile,
@@ -122,6 +122,8 @@ def propose(
         "created_at": when,
         "expires_at": when + KEPT,
     }
+    if entry and vouched.vouched([entry], file.project_id):
+        fields["trust"] = Trust.OPERATOR  # a person has decided about this very text
     with transaction.atomic():
         row, is_new = Proposal.objects.get_or_create(key=key, defaults=fields)
         if is_new:
@@ -155,6 +157,8 @@ def approve(
         changed = _new_text(row, text, by=by, typed=typed and tier == Tier.PERSON)
         decision = _decision(row, ProposalVerdict.PROMOTE, tier, by, reason, when, after=changed.get("text"), **said)
         _settle(row, decision, state=ProposalState.APPROVED, problem="", **changed)
+        if tier == Tier.PERSON and (typed or not changed):
+            vouched.vouch([row.text], row.file.project_id, by=by, at=when)
     return row
 
 
@@ -302,8 +306,23 @@ def undo(pk: int, *, by: str, reason: str = "", at: datetime | None = None) -> P
             changed |= {"kind": ProposalKind.ADD, "target": "", "merged_count": 0}
         row.decisions.filter(pk=last.pk).update(undone_at=when)
         changed["trust"] = _trust_of(row)
+        vouched.withdraw([row.text], row.file.project_id)
         _wait_for_person(row, decision, **changed)
     return row
+
+
+def believe_decided() -> int:
+    """Let rules and models decide about what waits for its trust alone, since a person stands behind its text.
+
+    Returns how many. So a memory that a person confirmed needs no second decision for MEMORY.md.
+    """
+    waiting = Proposal.objects.filter(state=ProposalState.WAITING, trust__in=FROM_OUTSIDE, conflict={})
+    believed = 0
+    for row in waiting.exclude(text="").select_related("file"):
+        if vouched.vouched([row.text], row.file.project_id):
+            mine = waiting.filter(pk=row.pk, text=row.text)
+            believed += mine.update(trust=Trust.OPERATOR, tier=Tier.RULES, claimed_until=None)
+    return believed
 
 
 def expire(at: datetime | None = None) -> int:

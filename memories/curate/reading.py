@@ -13,6 +13,7 @@ from django.db import transaction
 
 from claudeops.lib.secrets import find as find_credentials
 from claudeops.lib.secrets import mask
+from memories import committers
 from memories.capture.text import fold
 from memories.curate import document, git, proposals
 from memories.curate.commits import Change, commit_as_it_is, complete, message, person
@@ -97,7 +98,9 @@ def _save(row: MemoryFile, snapshot: Seen, at: datetime, **columns: Any) -> None
     commits, is_whole = list[git.Commit](), False
     if snapshot.head.commit and snapshot.head.commit != row.commit:
         is_whole = not (row.commit and git.is_ancestor(repository, row.commit, snapshot.head.commit))
-        commits = git.log(repository, snapshot.head.commit, path, since="" if is_whole else row.commit)
+        with committers.signers_of(row.project) as signers:
+            since = "" if is_whole else row.commit
+            commits = git.log(repository, snapshot.head.commit, path, since=since, signers=signers)
     blamed = list[str]()
     if snapshot.committed and (commits or text != row.text):
         blamed = git.blame(repository, snapshot.head.commit, path)
@@ -106,7 +109,7 @@ def _save(row: MemoryFile, snapshot: Seen, at: datetime, **columns: Any) -> None
     with transaction.atomic():
         if is_whole:
             row.commits.exclude(sha__in=[one.sha for one in commits]).delete()
-        _store_commits(row, commits)
+        _store_commits(row, commits, at)
         if blamed or not snapshot.committed:
             columns["blame"] = _blame_of(row, snapshot, text, blamed)
         if row.read_at is not None:
@@ -143,7 +146,9 @@ def _problem_of(snapshot: Seen) -> str:
     return ""
 
 
-def _store_commits(row: MemoryFile, commits: Sequence[git.Commit]) -> None:
+def _store_commits(row: MemoryFile, commits: Sequence[git.Commit], at: datetime) -> None:
+    begun = row.read_at or (row.project.created_at if row.project else at)
+    agents = committers.at_work(row.project, begun, at)[:200] if commits else ""
     uuids = {uuid for one in commits for uuid in one.trailers.get("Proposal", []) if UUID.fullmatch(uuid)}
     by_uuid = {str(uuid): pk for uuid, pk in row.proposals.filter(uuid__in=uuids).values_list("uuid", "pk")}
     MemoryFileCommit.objects.bulk_create(
@@ -154,6 +159,9 @@ def _store_commits(row: MemoryFile, commits: Sequence[git.Commit]) -> None:
                 at=one.at,
                 kind=kind_of(one),
                 author=fold(one.author)[:200],
+                email=fold(one.author_email)[:200],
+                signer=fold(one.signer)[:200],
+                agents=agents,
                 is_ours=one.is_ours and one.author == git.NAME,
                 subject=fold(one.subject)[:500],
                 body=one.body.replace("\0", "")[:LONGEST_BODY],

@@ -20,11 +20,13 @@ from django.db.models import F, Q
 from claudeops.lib.secrets import mask
 from memories.capture.gate import judge
 from memories.capture.text import fold
+from memories.capture.topics import topics
+from memories.committers import Commit, why_nobodys
 from memories.curate.document import SECTIONS, parse
 from memories.injection.budget import cut, tokens
 from memories.injection.escape import safe
-from memories.lifecycle import forgotten
-from memories.models import CommitKind, MemoryFile, Project, ProposalState, Verdict
+from memories.lifecycle import forgotten, vouched
+from memories.models import CommitKind, MemoryFile, MemoryFileCommit, Project, ProposalState, Verdict, trust
 
 TITLE = "Curated Memory"
 INTRO = (
@@ -32,6 +34,7 @@ INTRO = (
     "see."
 )
 NO_ROOM = "the budget is full"
+UNCONFIRMED = "unconfirmed: nobody can tell who wrote the line"
 LISTED = 50
 """Entries that a receipt names as left out; all are counted."""
 
@@ -111,8 +114,9 @@ def select_curated(project: Project | None) -> Curated:
     """Choose the entries that a session of `project` (None: of none) is told, within CLAUDEOPS_CURATED_BUDGET tokens.
 
     The project's own come before the global ones; among each the sections take turns, each from its newest entry, so
-    that a long section leaves room for the others. The first that does not fit ends the choice. What people wrote
-    passes the gate first: an agent with a shell may have been the hand.
+    that a long section leaves room for the others. The first that does not fit ends the choice. A line that was
+    approved or typed here is told; one whose commit is a person's word passes the gate; of any other one nobody can
+    tell who wrote it, so that it also waits for a person by CLAUDEOPS_TRUST, as a memory does.
     """
     budget: int = settings.CLAUDEOPS_CURATED_BUDGET
     files = tuple(file for file in files_of(project) if file.text)
@@ -140,44 +144,69 @@ def files_of(project: Project | None) -> tuple[MemoryFile, ...]:
 def _entries(file: MemoryFile) -> Iterator[Told | LeftOut]:
     # By our own records: anybody can make a commit in our name.
     decided = Q(proposal__state=ProposalState.PROMOTED, proposal__commit=F("sha"))
-    ours = set(file.commits.filter(decided, kind=CommitKind.PROMOTION).values_list("pk", flat=True))
-    promoted = frozenset(line for line, commit in enumerate(file.blame) if commit in ours)
-    entries = _read(file.text, promoted)
+    promoted = set(file.commits.filter(decided, kind=CommitKind.PROMOTION).values_list("pk", flat=True))
+    by_people = {
+        row.pk for row in file.commits.filter(pk__in={pk for pk in file.blame if pk}) if _is_persons(row, file)
+    }
+    entries = _read(file.text)
     purged = forgotten.refusals([one.shown for one in entries], is_counted=False)
+    decided_texts = vouched.vouched([one.content for one in entries], file.project_id)
     for one in entries:
+        commit = file.blame[one.line - 1] if one.line <= len(file.blame) else None
         if one.shown in purged:
             yield LeftOut(file.pk, one.line, forgotten.MARK, purged[one.shown])
-        elif one.held:
-            yield LeftOut(file.pk, one.line, one.shown, one.held)
+        elif commit in promoted or one.content in decided_texts:
+            yield Told(file, one.line, one.section, one.day, cut(safe(one.content)))
+        elif one.held or (why := _waits(one, commit in by_people)):
+            yield LeftOut(file.pk, one.line, one.shown, one.held or why)
         else:
             yield Told(file, one.line, one.section, one.day, one.shown)
 
 
+def _is_persons(commit: MemoryFileCommit, file: MemoryFile) -> bool:
+    """Whether a commit is its author's word; one that claudeops made is known by its proposal or its text."""
+    stated = Commit(
+        commit.sha, commit.author, commit.email, body=f"{commit.subject}\n{commit.body}", signer=commit.signer
+    )
+    return not commit.is_ours and not why_nobodys(stated, file.project, commit.agents)
+
+
+def _waits(entry: _Entry, is_persons: bool) -> str:
+    """Say why an entry that no person stands behind here waits, by CLAUDEOPS_TRUST; "" when it does not."""
+    if trust.mode() == trust.OPEN or is_persons:
+        return ""
+    if trust.mode() == trust.STRICT:
+        return f"{UNCONFIRMED}: CLAUDEOPS_TRUST=strict wants a person"
+    return f"{UNCONFIRMED}, and it is about {trust.JOINT.join(entry.topics)}" if entry.topics else ""
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry made safe for a prompt, which does not depend on its file. `held` says why it is not told."""
+    """An entry as it stands and made safe for a prompt, which does not depend on its file's commits.
+
+    `held` says why the gate holds it, `topics` are those of its text.
+    """
 
     line: int
     section: str
     day: date | None
+    content: str
     shown: str
     held: str
+    topics: tuple[str, ...]
 
 
 @lru_cache(maxsize=64)
-def _read(text: str, promoted: frozenset[int]) -> tuple[_Entry, ...]:
-    """Return the entries of a file; `promoted` are the lines (from 0) that need no gate.
-
-    Kept, since it takes up to 35 ms for 200 entries and a hook waits for it.
-    """
+def _read(text: str) -> tuple[_Entry, ...]:
+    """Return the entries of a file. Kept, since it takes up to 35 ms for 200 entries and a hook waits for it."""
     entries = []
     for entry in parse(text).entries:
         content = mask(fold(entry.text))
-        judged = None if entry.line in promoted else judge(content, content)
-        is_held = judged is not None and judged.verdict != Verdict.ALLOW
-        held = f"the gate holds it: {judged.reason}" if judged is not None and is_held else ""
+        judged = judge(content, content)
+        held = "" if judged.verdict == Verdict.ALLOW else f"the gate holds it: {judged.reason}"
         title = safe(SECTIONS.get(entry.section, entry.section))
-        entries.append(_Entry(entry.line + 1, title, entry.date, content if held else cut(safe(content)), held))
+        shown = content if held else cut(safe(content))
+        entries.append(_Entry(entry.line + 1, title, entry.date, content, shown, held, topics(content)))
     return tuple(entries)
 
 

@@ -97,6 +97,7 @@ def triage(
         _plan(outcome)
         return outcome
     outcome.expired = proposals.expire(when)
+    proposals.believe_decided()
     for pk in proposals.waiting(Tier.RULES).values_list("pk", flat=True):
         _by_rules(pk, when, outcome)
     if off := chosen("triage").off:

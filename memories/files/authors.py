@@ -1,5 +1,7 @@
 """Who wrote the lines of a file, by git. A line that is not committed is nobody's word: its author is "file".
 
+So is one whose commit is nobody's word (`memories.committers`).
+
 Git runs with an environment of its own, no hooks, no configuration of the user or the machine, no prompt and a time
 limit. It reads commits only: for a file of the working tree it would start filters that the repository's own
 configuration names, which an agent may have written.
@@ -16,7 +18,9 @@ from difflib import SequenceMatcher
 from pathlib import Path
 
 from claudeops.lib.secrets import mask
+from memories import committers
 from memories.capture.text import fold
+from memories.committers import Look
 from memories.files.document import Document, lines_of
 
 FILE = "file"
@@ -24,11 +28,6 @@ FILE = "file"
 BY_GIT = "git:"
 SECONDS = 10.0
 LONGEST_NAME = 100
-AGENTS = re.compile(
-    r"\b(?:claude|anthropic|copilot|codex|cursor|gemini|aider|devin|claudeops|bot)\b|\[bot\]", re.IGNORECASE
-)
-"""Names of programs that write commits. A commit of theirs, or with one as co-author, counts as not committed."""
-
 SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*"),
     *("-c", "log.showSignature=false", "-c", "core.pager=cat"),
@@ -68,8 +67,8 @@ def is_person(author: str) -> bool:
     return author.startswith(BY_GIT)
 
 
-def authors_of(path: Path, document: Document) -> Authors:
-    """Return who wrote the lines of `document`, which is the file at `path`.
+def authors_of(path: Path, document: Document, look: Look) -> Authors:
+    """Return who wrote the lines of `document`, which is the file at `path`, found by a `look` at its project.
 
     Without git, a repository or an answer in time: nobody.
     """
@@ -83,16 +82,16 @@ def authors_of(path: Path, document: Document) -> Authors:
     if not committed or not blame:
         return Authors()
     commits = _commits_of_lines(committed, blame.decode("utf-8", "replace"))
-    people = _people(folder, {*commits} - {""})
+    people = _people(folder, {*commits} - {""}, look)
     old, new = _texts(committed), [text for text, _ in document.lines]
     if len(commits) != len(old):
         return Authors()
     lines = {here: people.get(commits[there], FILE) for there, here in _same_lines(old, new)}
     latest = _text(folder, "log", "-1", "--format=%H", "HEAD", "--", name).strip() if old == new else ""
-    return Authors(lines, _people(folder, {latest} - {""}).get(latest, FILE))
+    return Authors(lines, _people(folder, {latest} - {""}, look).get(latest, FILE))
 
 
-def deleted_by(root: Path, name: str) -> str:
+def deleted_by(root: Path, name: str, look: Look) -> str:
     """Return the person who deleted the file `name` below `root` by a commit; "file" before the commit; "" for neither.
 
     A program deletes nothing for a person, and what git was told to ignore was not deleted, but is no longer kept.
@@ -103,7 +102,7 @@ def deleted_by(root: Path, name: str) -> str:
     commit = _text(root, "log", "-1", "--format=%H", "HEAD", "--", only).strip()
     if not commit or _git(root, "check-ignore", "-q", "--", name) is not None:
         return ""
-    return _people(root, {commit}).get(commit, "")
+    return _people(root, {commit}, look).get(commit, "")
 
 
 def _commits_of_lines(committed: bytes, blame: str) -> list[str]:
@@ -138,22 +137,25 @@ def _same_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]
     return pairs + [(len(old) - 1 - step, len(new) - 1 - step) for step in reversed(range(end))]
 
 
-def _people(folder: Path, commits: Iterable[str]) -> dict[str, str]:
-    """Return the author of each commit that a person made alone."""
+def _people(folder: Path, commits: Iterable[str], look: Look) -> dict[str, str]:
+    """Return the author of each commit that is a person's word."""
     wanted = sorted(commits)
     if not wanted:
         return {}
-    output = _text(folder, "log", "--no-walk=unsorted", "--format=%H%x00%an%x00%ae%x00%cn%x00%B%x01", *wanted)
-    authors = {}
+    form = "%H%x00%an%x00%ae%x00%cn%x00%B%x00"
+    with committers.signers_of(look.project) as signers:
+        form += "%G?%x00%GS%x01" if signers else "%x00%x01"
+        options = committers.signature_options(signers)
+        output = _text(folder, *options, "log", "--no-walk=unsorted", f"--format={form}", *wanted)
+    found = []
     for record in output.split("\x01"):
         parts = record.strip("\n").split("\x00")
-        if len(parts) != 5:
-            continue
-        commit, name, mail, committer, body = parts
-        others = re.findall(r"^(?:co-authored-by|generated[- ]by|assisted-by)\s*:(.*)$", body, re.I | re.M)
-        if not any(AGENTS.search(text) for text in (name, mail, committer, *others)):
-            authors[commit] = BY_GIT + (fold(mask(name))[:LONGEST_NAME] or "unnamed")
-    return authors
+        if len(parts) == 7:
+            sha, name, email, committer, body, status, signer = parts
+            signed = signer if status == "G" else ""
+            found.append(committers.Commit(sha, name, email, committer, body, signed))
+    people = committers.people(found, look)
+    return {commit: BY_GIT + (fold(mask(name))[:LONGEST_NAME] or "unnamed") for commit, name in people.items()}
 
 
 def _text(folder: Path, *arguments: str) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from memories.committers import Look
 from memories.files import storage
 from memories.files.authors import FILE, Authors, authors_of
 from memories.files.document import Document, Entry, parse
@@ -44,13 +45,17 @@ class Context:
         day = self.older.since(entry.start, entry.end) if self.older else None
         return min(day or self.at, self.at)
 
+    @property
+    def look(self) -> Look:
+        return Look(self.file.project, self.file.synced_at, self.at)
+
     def authors(self, document: Document) -> Authors:
         """Return who wrote the lines of the document."""
         if self.deleted_by:
             return Authors(last=self.deleted_by)
         if self.older is None:
-            return authors_of(self.path, document)
-        per_file = [authors_of(path, parse(storage.read(path).data)) for path in self.older_paths]
+            return authors_of(self.path, document, self.look)
+        per_file = [authors_of(path, parse(storage.read(path).data), self.look) for path in self.older_paths]
         sources = enumerate(self.older.sources)
         return Authors({line: per_file[at[0]].lines.get(at[1], FILE) for line, at in sources if at is not None})
 

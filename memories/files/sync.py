@@ -258,7 +258,7 @@ def _bring_in_step(context: Context, outcome: Synced) -> bool:
 def _is_deleted(context: Context) -> bool:
     """Whether a person deleted the file by a commit, as their answer to it. Raises Unusable before the commit."""
     root = Path(context.file.project.path).resolve()
-    context.deleted_by = deleted_by(root, context.path.relative_to(root).as_posix())
+    context.deleted_by = deleted_by(root, context.path.relative_to(root).as_posix(), context.look)
     if context.deleted_by == FILE:
         raise Unusable(FileState.DELETED, f"{context.path} was removed by `git rm`, which waits for its commit.")
     return bool(context.deleted_by)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from django.db import transaction
 
 from memories import store
 from memories.capture.statement import Provenance, Statement
+from memories.committers import at_work
 from memories.errors import InvalidMemory, MemoriesError
 from memories.files import conflicts, storage
 from memories.files.authors import FILE, Authors, authors_of, is_person
@@ -16,13 +18,15 @@ from memories.files.document import Document, Entry, parse
 from memories.files.merge import Changed, FoundConflict
 from memories.lifecycle import verbs
 from memories.lifecycle.lock import writing
-from memories.models import AgentFileEntry, Change, ConflictKind, Inactive, Memory, MemoryChange, Source
+from memories.models import AgentFileEntry, Change, ConflictKind, Inactive, Memory, MemoryChange, Source, Verdict
 from memories.taxonomy import AGENT
 
 log = logging.getLogger(__name__)
 
 CHANNEL = "file"
 REMOVED = "Removed from the file."
+LOOKED_BACK = timedelta(days=1)
+"""A line may have stood in the file before a sync saw it."""
 
 
 def take_in(context: Context, document: Document, found: Comparison) -> tuple[int, list[str]]:
@@ -173,12 +177,15 @@ def was_committed(context: Context) -> bool:
     """Whether a line of an unchanged file was committed since, so that it is a person's word now."""
     if not _has_unsure_lines(context):
         return False
-    authors = authors_of(context.path, parse(storage.read(context.path).data))
+    authors = authors_of(context.path, parse(storage.read(context.path).data), context.look)
     return any(is_person(author) for author in authors.lines.values())
 
 
 def _confirm_committed(context: Context, document: Document, authors: Authors) -> None:
-    """Approve held and unconfirmed lines that a person has committed."""
+    """Approve unconfirmed lines that a person has committed, where no agent was at work since a day before they came.
+
+    A commit of all that is there is no word about each line, so that what the gate holds stays held.
+    """
     by_text = {(entry.section.casefold(), entry.text): entry for entry in document.entries}
     for row in context.file.entries.filter(author=FILE, left_because="").select_related("memory"):
         entry = by_text.get((row.section.casefold(), row.text))
@@ -186,5 +193,8 @@ def _confirm_committed(context: Context, document: Document, authors: Authors) -
         if not is_person(author) or row.memory is None:
             continue
         if row.memory.waits:
+            since = row.memory.created_at - LOOKED_BACK
+            if row.memory.verdict == Verdict.HOLD or at_work(context.file.project, since, context.at):
+                continue
             verbs.approve(row.memory, by=author, at=context.at, reason="Committed in the file.", expected_text=row.text)
         AgentFileEntry.objects.filter(pk=row.pk).update(author=author)

@@ -222,7 +222,7 @@ def _confirm(queryset: QuerySet[Memory], why: Why) -> tuple[int, int, str]:
         queryset,
         Change.REINFORCED,
         why,
-        lambda row: {} if row.verdict == Verdict.HOLD else verbs.reinforced(row, why.at, confirms=True),
+        lambda row: {} if row.verdict == Verdict.HOLD else verbs.reinforced(row, why.at, confirms=True, by_person=True),
     )
     return changed, unchanged, f"{_memories(changed)} confirmed"
 

@@ -9,6 +9,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import SET_NULL, ManyToOneRel, QuerySet
 
+from memories.lifecycle import vouched
 from memories.lifecycle.gate_decisions import label_changes
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why, change_of, difference, whole_row
@@ -47,6 +48,7 @@ def write_all(changes: Iterable[tuple[Memory, str, dict[str, Any], Why]]) -> int
             cursor.executemany(f"UPDATE memories SET {columns} WHERE id = %s", rows)  # noqa: S608  (model columns)
     MemoryChange.objects.bulk_create(history)
     label_changes(history)
+    vouched.follow(history)
     return len(history)
 
 
@@ -69,6 +71,7 @@ def delete_all(queryset: QuerySet[Memory], why: Why) -> int:
         for rows in batches(queryset):
             history = [change_of(row, Change.DELETED, whole_row(row), {}, why) for row in rows]
             label_changes(history)
+            vouched.follow(history)
             for change in history:
                 change.memory_id = None
             MemoryChange.objects.bulk_create(history)

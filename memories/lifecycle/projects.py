@@ -15,6 +15,7 @@ OF_FILES = ("files_folder", "files_pattern", "files_limits", "files_sections", "
 SETTINGS = (
     *("name", "description", "path", "memory_path", "default_expiry"),
     *("memories_in_prompt", "memory_budget", "used_means", "observed", "trusts_repository"),
+    *("trusted_authors", "allowed_signers"),
     *OF_FILES,
 )
 """The fields that can be given when a project is made, and changed later. Its slug stays."""

@@ -23,7 +23,7 @@ from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
 from memories.lifecycle.rules import OWN_END, Lifetimes, after_edit
 from memories.lifecycle.write import Why, apply, check_unchanged, difference, locked
-from memories.models import Change, Inactive, Memory, MemoryChange, Project, Verdict, to_utc
+from memories.models import Change, Inactive, Memory, MemoryChange, Project, Trust, Verdict, is_person, to_utc
 from memories.models.memory import TEXT_START
 from memories.taxonomy import PROJECT, TAXONOMIES, Taxonomy
 
@@ -73,18 +73,20 @@ def reinforce(
     candidate_key: str | None = None,
     echo: bool = False,
     confirms: bool = False,
+    by_person: bool = False,
     restated: float | None = None,
 ) -> MemoryChange | None:
     """Confirm a memory: more confidence, active again where allowed. Always writes a change row.
 
     `echo`: by a session that was told the memory. It counts up to ECHO_LIMIT, and beyond that stops no decay.
-    `confirms`: by an independent session, so that the memory is unconfirmed no more. `restated` is the confidence
+    `confirms`: by an independent session, so that the memory is unconfirmed no more; `by_person`: by a person, whose
+    word it is from then on. `restated` is the confidence
     (0..1) of the statement, where the taxonomy merges one into the known memory.
     """
     why = Why(by, to_utc(at), reason, evidence, session_id, candidate_key)
     with writing():
         row = locked(memory)
-        new = reinforced(row, why.at, echo=echo, confirms=confirms, restated=restated)
+        new = reinforced(row, why.at, echo=echo, confirms=confirms, restated=restated, by_person=by_person)
         return apply(row, Change.REINFORCED, new, why, caller=memory, always=True)
 
 
@@ -107,7 +109,7 @@ def confirm(
             check_unchanged(row, expected_change)
         if row.verdict == Verdict.HOLD:
             raise InvalidMemory(f"Memory {row.pk} is held for review.", "Approve it instead.")
-        return reinforce(memory, by=by, at=at, reason=reason, confirms=True)
+        return reinforce(memory, by=by, at=at, reason=reason, confirms=True, by_person=True)
 
 
 def contradict(
@@ -326,7 +328,8 @@ def approve(
         if expected_text is not None and row.observation != expected_text:
             latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
             raise Conflict(f"The text of memory {row.pk} was changed.", "Read it again.", current=row, change=latest)
-        return apply(row, Change.APPROVED, approved(row, why.at, user_id(by)), why, caller=memory)
+        new = approved(row, why.at, user_id(by), by_person=is_person(by))
+        return apply(row, Change.APPROVED, new, why, caller=memory)
 
 
 # The columns that a verb gives a row; the bulk actions use them as well.
@@ -338,16 +341,22 @@ def user_id(name: str) -> int | None:
     return accounts.values_list("pk", flat=True).first()
 
 
-def approved(row: Memory, at: datetime, user: int | None, lifetimes: Lifetimes | None = None) -> dict[str, Any]:
+def approved(
+    row: Memory, at: datetime, user: int | None, lifetimes: Lifetimes | None = None, *, by_person: bool = True
+) -> dict[str, Any]:
     """Return the columns of an approval; {} for a memory that is approved and confirmed.
 
-    Where its taxonomy says so, its confidence rises; its life begins anew where it has a lifetime.
+    A person's approval makes it as trusted as an operator. Where its taxonomy says so, its confidence rises; its life
+    begins anew where it has a lifetime.
     """
     raised = max(row.confidence, policy(row).approved_confidence or 0.0)
     is_approved = row.verdict == Verdict.ALLOW and row.approved_at is not None and row.confirmed_at is not None
+    is_approved = is_approved and (row.trust == Trust.OPERATOR or not by_person)
     if is_approved and raised == row.confidence:
         return {}
     new = {"verdict": Verdict.ALLOW, "approved_at": at, "approved_by_id": user, "confirmed_at": row.confirmed_at or at}
+    if by_person:
+        new["trust"] = Trust.OPERATOR.value
     new |= {"confidence": raised, **_new_end(row, at, lifetimes)}
     if not row.active and row.inactive_reason in BY_CONFIDENCE and rules.is_active(raised, policy(row)):
         new |= {"active": True, "inactive_reason": ""}
@@ -398,7 +407,13 @@ def _new_end(row: Memory, at: datetime, lifetimes: Lifetimes | None = None) -> d
 
 
 def reinforced(
-    row: Memory, at: datetime, *, echo: bool = False, confirms: bool = False, restated: float | None = None
+    row: Memory,
+    at: datetime,
+    *,
+    echo: bool = False,
+    confirms: bool = False,
+    restated: float | None = None,
+    by_person: bool = False,
 ) -> dict[str, Any]:
     merges = policy(row).merges
     new = {} if echo and (merges or row.confidence > rules.ECHO_LIMIT) else confirmed(row, at)
@@ -407,6 +422,8 @@ def reinforced(
         new |= {"confidence": max(row.confidence, rules.clamp(restated)), "merged_count": row.merged_count + 1}
     if confirms and row.confirmed_at is None:
         new["confirmed_at"] = at
+    if by_person:
+        new["trust"] = Trust.OPERATOR.value
     back = not row.active and row.inactive_reason not in STAYS_INACTIVE
     if back and rules.is_active(new["confidence"], policy(row)):
         new |= {"active": True, "inactive_reason": ""}

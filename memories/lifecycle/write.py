@@ -9,6 +9,7 @@ from uuid import UUID
 from claudeops.lib.insert import insert
 from memories.capture.statement import Provenance
 from memories.errors import Conflict, MemoryNotFound
+from memories.lifecycle import vouched
 from memories.lifecycle.gate_decisions import label_changes
 from memories.models import Memory, MemoryChange
 
@@ -105,4 +106,5 @@ def apply(
     change = change_of(row, kind, before, after, why)
     insert(change)
     label_changes([change])
+    vouched.follow([change])
     return change

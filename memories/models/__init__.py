@@ -82,6 +82,7 @@ from memories.models.operations import (
 from memories.models.project import Project, UsedMeans
 from memories.models.recalled import Recalled, RecallMark, RecallVote
 from memories.models.token import ApiToken, Scope
+from memories.models.vouched import SeenCommit, VouchedText
 
 __all__ = [
     "ANSWERS",
@@ -147,6 +148,7 @@ __all__ = [
     "ReflectionState",
     "RunState",
     "Scope",
+    "SeenCommit",
     "Segment",
     "Source",
     "Stage",
@@ -162,6 +164,7 @@ __all__ = [
     "Trust",
     "UsedMeans",
     "Verdict",
+    "VouchedText",
     "drop_lost_links",
     "highest",
     "is_lower",

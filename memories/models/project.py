@@ -210,6 +210,21 @@ class Project(models.Model):
         help_text="All who write into its repository may be believed: what its files, history and programs show "
         "counts as output of the own machines. Else a sentence in them is outside text.",
     )
+    trusted_authors = MaskedTextField(
+        "trusted authors",
+        blank=True,
+        default="",
+        db_default="",
+        help_text="E-mail addresses, one a line. A commit of theirs is their word, unless an agent was at work then.",
+    )
+    allowed_signers = MaskedTextField(
+        "allowed signers",
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Lines of an allowed_signers file of ssh. A commit that one of these keys signed is its owner's "
+        "word. A signature proves the key: let it ask for a touch or a passphrase each time.",
+    )
     memory_path = models.CharField(
         "path of MEMORY.md",
         max_length=200,

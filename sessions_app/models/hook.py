@@ -77,14 +77,18 @@ class PromptReceipt(models.Model):
     """That a hook of ours was called at the start of a session of a developer's CLI, or with a prompt of it.
 
     `prompt` is the prompt's hash (`runner.turns.prompt_hash`), empty for the start. `by_agent`: the CLI was started by
-    another one, so that no person types into it. `transcript_path` is what the hook named.
+    another one, so that no person types into it. `transcript_path` is what the hook named, `project` that of its
+    folder. The row of a start also says when a hook of the session was heard last, and when it ended. Times are UTC.
     """
 
     cli_session_id = models.CharField(max_length=100)
     prompt = models.CharField(max_length=64, blank=True, default="")
     transcript_path = models.CharField(max_length=500, blank=True, default="")
     by_agent = models.BooleanField(default=False)
+    project = models.ForeignKey("memories.Project", null=True, on_delete=models.SET_NULL, related_name="+")
     at = models.DateTimeField(default=timezone.now)
+    heard_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         db_table = "prompt_receipts"

@@ -53,7 +53,11 @@ class ProjectForm(forms.ModelForm):
     class Meta:
         model = Project
         fields = [name for name in SETTINGS if name not in ("default_expiry", *OF_FILES)]
-        widgets = {"description": forms.Textarea(attrs={"rows": 2})}
+        widgets = {
+            "description": forms.Textarea(attrs={"rows": 2}),
+            "trusted_authors": forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+            "allowed_signers": forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        }
 
     def __init__(self, data: Any = None, instance: Project | None = None) -> None:
         super().__init__(data, auto_id="project-%s", instance=instance)

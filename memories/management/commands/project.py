@@ -62,6 +62,9 @@ class Settings:
     )
     takes_phrases: str | None = arg("learn also from the legacy phrases, such as Best practice:", choices=["yes", "no"])
     observed: str | None = arg("learn from whole sessions of this project", choices=["yes", "no"])
+    trusted_authors: str | None = arg(
+        "e-mail addresses of those whose commits are their word, with spaces between them"
+    )
     used_means: str | None = arg(f"what counts as a use: {', '.join(UsedMeans.values)}", metavar="MEANING")
     trusts_repository: str | None = arg("all who write into its repository may be believed", choices=["yes", "no"])
 
