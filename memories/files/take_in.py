@@ -166,9 +166,9 @@ def _remove(context: Context, memory_id: int, author: str) -> None:
 
 
 def _has_unsure_lines(context: Context) -> bool:
-    """Whether the file has lines that wait for a commit: held or unconfirmed ones that nobody committed."""
+    """Whether the file has lines that a commit confirms: unconfirmed ones, not held, that nobody committed."""
     return any(
-        row.memory is not None and row.memory.active and row.memory.waits
+        row.memory is not None and row.memory.verdict == Verdict.ALLOW and row.memory.waits
         for row in context.file.entries.filter(author=FILE).select_related("memory")
     )
 
@@ -192,9 +192,10 @@ def _confirm_committed(context: Context, document: Document, authors: Authors) -
         author = authors.of(entry.start, entry.end) if entry else FILE
         if not is_person(author) or row.memory is None:
             continue
+        if row.memory.verdict == Verdict.HOLD:
+            continue
         if row.memory.waits:
-            since = row.memory.created_at - LOOKED_BACK
-            if row.memory.verdict == Verdict.HOLD or at_work(context.file.project, since, context.at):
+            if at_work(context.file.project, row.memory.created_at - LOOKED_BACK, context.at):
                 continue
             verbs.approve(row.memory, by=author, at=context.at, reason="Committed in the file.", expected_text=row.text)
         AgentFileEntry.objects.filter(pk=row.pk).update(author=author)

@@ -47,7 +47,7 @@ def unchanged(project: Project, files: Sequence[AgentFile]) -> set[int]:
         *AgentFileConflict.objects.filter(**of_project, answered_at=None).values_list("file", flat=True),
         *AgentFileEntry.objects.filter(**of_project, memory=None).values_list("file", flat=True),
         *AgentFileEntry.objects.filter(
-            **of_project, author=FILE, left_because="", memory__in=Memory.objects.waiting()
+            **of_project, author=FILE, left_because="", memory__in=Memory.objects.unconfirmed()
         ).values_list("file", flat=True),
     }
     changed = _changed_since(project, min(last_changes.values()))

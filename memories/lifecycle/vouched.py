@@ -17,6 +17,7 @@ from memories.models import Change, Memory, MemoryChange, VouchedText, is_person
 
 FOR = (Change.CREATED, Change.APPROVED, Change.EDITED, Change.REINFORCED)
 AGAINST = (Change.DEACTIVATED, Change.DELETED, Change.RESTORED)
+BATCH = 500
 
 
 def digest_of(text: str) -> str:
@@ -29,11 +30,14 @@ def vouch(texts: Iterable[str], project: int | None, *, by: str, at: datetime) -
     VouchedText.objects.bulk_create(
         (VouchedText(digest=digest_of(text), project_id=project, by=by[:150], at=at) for text in texts if text),
         ignore_conflicts=True,
+        batch_size=BATCH,
     )
 
 
 def withdraw(texts: Iterable[str], project: int | None) -> None:
-    VouchedText.objects.filter(digest__in=[digest_of(text) for text in texts], project=project).delete()
+    digests = [digest_of(text) for text in texts]
+    for start in range(0, len(digests), BATCH):
+        VouchedText.objects.filter(digest__in=digests[start : start + BATCH], project=project).delete()
 
 
 def vouched(texts: Iterable[str], project: int | None) -> dict[str, VouchedText]:
@@ -51,11 +55,17 @@ def follow(changes: Iterable[MemoryChange]) -> None:
     if not told:
         return
     rows = Memory.objects.in_bulk([one.memory_id for one in told if one.memory_id is not None])
+    ended: dict[int | None, list[str]] = {}
+    begun: dict[tuple[int | None, str, datetime], list[str]] = {}
     for change in told:
         memory = rows.get(change.memory_id or 0)
         if change.kind in AGAINST or memory is None or not memory.active:
-            before = change.before.get("observation") or (memory.observation if memory else "")
+            text = change.before.get("observation") or (memory.observation if memory else "")
             project = change.before.get("project_id", memory.project_id if memory else None)
-            withdraw([str(before)], project)
+            ended.setdefault(project, []).append(str(text))
         elif change.kind != Change.EDITED or "observation" in change.after or memory.confirmed_at is not None:
-            vouch([memory.observation], memory.project_id, by=change.actor, at=change.at)
+            begun.setdefault((memory.project_id, change.actor, change.at), []).append(memory.observation)
+    for project, texts in ended.items():
+        withdraw(texts, project)
+    for (project, by, at), texts in begun.items():
+        vouch(texts, project, by=by, at=at)

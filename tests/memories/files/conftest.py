@@ -13,6 +13,7 @@ from memories import store
 from memories.capture.statement import Provenance, Statement
 from memories.files import sync
 from memories.models import Memory, Project
+from tests.support.committers import trust_commits
 
 OBEYED = (
     *(".claude/agents", ".claude", ".claude/hooks", ".claude/commands", ".claude/skills/x", ".CLAUDE/Agents"),
@@ -79,7 +80,10 @@ def repository(tmp_path: Path, settings: object) -> Repository:
 
 @pytest.fixture
 def project(db: None, repository: Repository) -> Project:
-    return Project.objects.create(slug="shop", name="Shop", path=str(repository.path))
+    """Its author's commits are her word."""
+    shop = Project.objects.create(slug="shop", name="Shop", path=str(repository.path))
+    trust_commits(shop, "ada@example.org")
+    return shop
 
 
 @pytest.fixture

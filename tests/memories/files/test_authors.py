@@ -5,23 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
+from memories.committers import Look
 from memories.files import authors
 from memories.files.authors import Authors, authors_of
 from memories.files.document import parse
+from memories.models import Project
 from tests.memories.files.conftest import Repository
 
-pytestmark = pytest.mark.processes
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    (tmp_path / "shop").mkdir()
-    return Repository(tmp_path / "shop")
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("project")]
 
 
 def read(repository: Repository) -> Authors:
-    return authors_of(repository.file(), parse(repository.file().read_bytes()))
+    look = Look(Project.objects.get(), None, timezone.now())
+    return authors_of(repository.file(), parse(repository.file().read_bytes()), look)
 
 
 def of_lines(repository: Repository) -> list[str]:
@@ -89,7 +87,7 @@ def test_a_name_is_hostile_text(repository: Repository, name: str, said: str) ->
     repository.save("- a\n")
     repository.git("init", "-q")
     repository.git("add", "-A")
-    repository.git("commit", "-qm", "Note it", f"--author={name.replace('<', '(').replace('>', ')')} <a@example.org>")
+    repository.git("commit", "-qm", "Note it", f"--author={name.replace('<', '(').replace('>', ')')} <ada@example.org>")
     (author,) = of_lines(repository)
     assert author.startswith(said)
     assert author.isprintable()
