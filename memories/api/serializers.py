@@ -30,7 +30,8 @@ def all_as_data(memories: Sequence[Memory]) -> list[dict[str, Any]]:
     return [
         {"id": memory.pk, "project": memory.project.slug if memory.project else None}
         | {name: getattr(memory, name) for name in COLUMNS}
-        | {"unconfirmed": bool(memory.unconfirmed)}
+        # Its quotes stay on the pages of people: those from outside were not judged.
+        | {"unconfirmed": bool(memory.unconfirmed), "support": str(memory.support.get("by", ""))}
         | {"used_count": uses[memory.pk].used, "helped_count": uses[memory.pk].helped}
         for memory in memories
     ]

@@ -51,6 +51,7 @@ class MemoryOut(Schema):
     source: str
     exposure: str
     exposed_to: list[str]
+    support: str = Field(description="Who supports its words: person, house, outside or nobody; empty: not known.")
     trust: str = Field(description="The least trusted of its lineage: operator, session, imported or external.")
     session_id: int | None
     tags: list[str]

@@ -79,6 +79,8 @@ def as_text(memory: Memory, changes: Iterable[MemoryChange]) -> str:
             "by",
             f"session {memory.session_id}, tier {memory.tier}" if memory.session_id else memory.get_source_display(),
         ),
+        ("said by", memory.said_by),
+        *((f"turn {quote['turn']}", quote["text"]) for quote in memory.support.get("quotes", ())),
         ("read before", memory.read_before),
         ("trust", memory.get_trust_display()),
         ("tags", ", ".join(memory.tags)),

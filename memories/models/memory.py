@@ -134,6 +134,14 @@ class Inactive(models.TextChoices):
     CLOSED = "closed", "stale for too long"
 
 
+SAID_BY = {
+    "person": "a person typed it",
+    "house": "outputs of the own machines show it",
+    "outside": "outside text said it",
+    "nobody": "nobody: the agent concluded it",
+}
+
+
 class RandomUUID(Func):
     """A random UUID (version 4) as Django stores it, made by the database."""
 
@@ -461,6 +469,14 @@ class Memory(models.Model):
         """Say what its session had read: "outside text (logs: jellyfin)"."""
         named = ", ".join(str(name) for name in self.exposed_to or ())
         return str(Exposure(self.exposure).label) + (f" ({named})" if named else "")
+
+    @property
+    def said_by(self) -> str:
+        """Say who supports its words: a person, the own machines, outside text, or nobody."""
+        if self.source == Source.HUMAN:
+            return "a person wrote it here"
+        voice = self.support.get("by", "") if isinstance(self.support, dict) else ""
+        return SAID_BY.get(voice, "not known")
 
     @property
     def awaits_review(self) -> bool:
