@@ -45,10 +45,12 @@ def test_a_fact_becomes_a_memory_with_its_context(world):
     memory = Memory.objects.get()
     fact = Fact.objects.get()
     assert (memory.observation, memory.taxonomy, memory.category) == (TEXT, "knowledge", "operations")
-    assert (memory.confidence, memory.trust, memory.verdict) == (0.92, "session", "allow")
+    assert (memory.confidence, memory.trust, memory.verdict) == (0.92, "operator", "allow")
     assert (fact.outcome, fact.memory_id, fact.stored_at) == (FactOutcome.CREATED, memory.pk, AT)
     assert fact.source == f"{world.transcript.source_name}-segment-1"
-    assert (fact.turn, fact.excerpt) == (1, ASKED)
+    quote = "Remember: the photos volume must be unmounted before a snapshot."
+    assert (fact.turn, fact.excerpt) == (1, quote)
+    assert fact.support == memory.support == {"by": "person", "quotes": [{"turn": 1, "text": quote, "source": ""}]}
     assert Segment.objects.get().narrative == "The backup was moved."
     assert (part.state, part.prepared, set(states(part))) == (PartState.DONE, "", {StageState.DONE})
     assert part.answer == answer(FACT)
