@@ -58,6 +58,25 @@ def test_a_fact_becomes_a_memory_with_its_context(world):
     assert GateDecision.objects.get().memory_id == memory.pk
 
 
+def test_what_nobody_supports_waits_if_it_has_a_topic_also_where_nothing_was_read_from_outside(world):
+    topic, plain = "Backups of the photos are deleted after thirty days", "The photos are taken with a new camera"
+    for said, text, support, waits in (
+        ((AGENT, f"{topic}."), topic, "nobody", "removal"),
+        ((USER, f"{topic}."), topic, "person", ""),
+        ((RESULT, "backup photos delete=thirty days"), topic, "house", ""),
+        ((AGENT, f"{plain}."), plain, "nobody", ""),
+    ):
+        Memory.objects.all().delete()
+        fact = f"🔴 [gate=allow confidence=0.92 category=jc:operations] {text}"
+        world.add(turns((USER, "Please look after the host of the photos."), said, (AGENT, "Done.")), answer(fact))
+        world.drain()
+        memory = Memory.objects.get()
+        assert (memory.support["by"], memory.provisional) == (support, waits), said
+        assert (memory.trust, memory.confirmed_at is not None) == (
+            ("operator", True) if support == "person" else ("session", False)
+        )
+
+
 def test_a_fact_that_a_person_had_purged_is_stored_nowhere(world):
     forgotten.forget([TEXT], Purge.objects.create(by="ops").pk, at=AT)
     part = world.add(turns((USER, ASKED), (AGENT, "Done: the backup is moved.")), answer(FACT))
