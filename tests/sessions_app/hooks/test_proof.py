@@ -19,12 +19,12 @@ PROMPT = "Never restart the swordfish between 9 and 11"
 
 def test_a_prompt_that_is_sent_twice_has_one_receipt(call):
     for _ in range(2):
-        sent = call("UserPromptSubmit", prompt=PROMPT, prompt_id="p-1", transcript_path="/home/anna/s-1.jsonl")
+        sent = call("UserPromptSubmit", prompt=PROMPT, prompt_id="p-1", transcript_path="/srv/transcripts/s-1.jsonl")
         assert (sent.status_code, sent.json()) == (200, {})
-    call("UserPromptSubmit", prompt=f" {PROMPT}\n", transcript_path="/home/anna/s-1.jsonl")
+    call("UserPromptSubmit", prompt=f" {PROMPT}\n", transcript_path="/srv/transcripts/s-1.jsonl")
     kept = PromptReceipt.objects.get()
     assert (kept.cli_session_id, kept.prompt, kept.by_agent) == ("s-1", prompt_hash(PROMPT), False)
-    assert kept.transcript_path == "/home/anna/s-1.jsonl"
+    assert kept.transcript_path == "/srv/transcripts/s-1.jsonl"
     call("UserPromptSubmit", prompt=PROMPT, session_id="s-2")
     call("UserPromptSubmit", prompt="Another one")
     assert PromptReceipt.objects.count() == 3

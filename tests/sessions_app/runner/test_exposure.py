@@ -247,7 +247,7 @@ def test_the_working_folder_is_its_repository_below_srv_only(subtests):
         ("cat /srv/homelab2/a.txt", "/srv/homelab", ("file: /srv",), ("file: /srv",)),
         ("cat /srv/x/a.txt", "/srv", ("file: /srv",), ("file: /srv",)),
         ("cat /tmp/work/a.txt", "/tmp/work", ("file: /tmp",), ("file: /tmp",)),
-        ("cat /home/anna/a.txt", "/srv/homelab", ("repository: files",), ("repository: files",)),
+        ("cat /opt/notes/a.txt", "/srv/homelab", ("repository: files",), ("repository: files",)),
         ("cat /srv/homelab2/a.yml", "/srv/homelab", (), ()),
         ("cat /tmp/work/a.yml", "/tmp/work", ("file: /tmp",), ("file: /tmp",)),
         ("cat uploads/a.yml", "/srv/homelab", ("file: uploads",), ("file: uploads",)),
