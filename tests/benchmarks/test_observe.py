@@ -1,11 +1,13 @@
-"""What the pure parts of observing cost: prepare 1,000 turns, read an answer, find sources and categories."""
+"""What the pure parts of observing cost: prepare 1,000 turns, read an answer, find what supports facts, categories."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from memories.capture.support import Evidence
 from memories.observe.answer import parse
 from memories.observe.categories import by_keywords
 from memories.observe.prepare import MOST, prepare
-from memories.observe.sources import Sources
 from memories.observe.turns import PartTurns, Turn, TurnKind
 from tests.benchmarks.conftest import Report
 from tests.benchmarks.measure import Series, ms
@@ -29,6 +31,20 @@ ANSWER = "".join(
     + "</facts></segment>\n"
     for n in range(FACTS // 4)
 )
+
+
+def evidence_of(turns: Sequence[Turn]) -> Evidence:
+    evidence = Evidence()
+    for turn in turns:
+        if turn.kind is TurnKind.USER:
+            evidence.person(turn.number, turn.text)
+        elif turn.kind is TurnKind.AGENT:
+            evidence.agent(turn.number, turn.text)
+        elif turn.kind is TurnKind.CALL:
+            evidence.call(turn.text)
+        else:
+            evidence.depends(turn.number, turn.text, turn.source)
+    return evidence
 
 
 def test_observe(report: Report, smoke: bool) -> None:
@@ -61,11 +77,13 @@ def test_observe(report: Report, smoke: bool) -> None:
     rows.append((f"read an answer of {FACTS} facts", ms(series.median)))
     facts = [fact.text for segment in parsed.segments for fact in segment.facts]
     assert len(facts) == FACTS
-    series = Series()
+    series, asked = Series(), Series()
     for _ in range(times):
-        sources = series.time(lambda: list(map(Sources(turns).of, facts)))
-        assert all(sources)
-    rows.append((f"sources of {FACTS} facts among {TURNS:,} turns", ms(series.median)))
+        evidence = series.time(lambda: evidence_of(turns))
+        found = asked.time(lambda evidence=evidence: list(map(evidence.support, facts)))
+        assert all(one.quotes for one in found)
+    rows.append((f"index {TURNS:,} turns as evidence", ms(series.median)))
+    rows.append((f"who supports {FACTS} facts", ms(asked.median)))
     series = Series()
     for _ in range(times):
         assert all(series.time(lambda: list(map(by_keywords, facts))))

@@ -42,11 +42,6 @@ WRONG = [
     ("CLAUDEOPS_RESTART_LIMIT", "2/0", "a number of actions and the hours in which they count, like 2/4"),
     ("CLAUDEOPS_MAINTENANCE_HOUR", "3 Europe", "an hour from 0 to 23, and a time zone, like 3 Europe/Berlin"),
     ("CLAUDEOPS_MAINTENANCE_HOUR", "24", "an hour from 0 to 23, and a time zone, like 3 Europe/Berlin"),
-    ("CLAUDEOPS_HOUSE_TOOLS", "ceph status", "tools, MCP servers and commands, like"),
-    ("CLAUDEOPS_HOUSE_TOOLS", "mcp__mail__send", "tools, MCP servers and commands, like"),
-    ("CLAUDEOPS_HOUSE_TOOLS", "Read(/srv)", "tools, MCP servers and commands, like"),
-    ("CLAUDEOPS_OUTSIDE_TOOLS", "Read(srv)", "commands and folders, like"),
-    ("CLAUDEOPS_OUTSIDE_TOOLS", "WebFetch", "commands and folders, like"),
     ("CLAUDEOPS_DATA_DIR", "", "the path of a folder"),
     ("CLAUDEOPS_DATA_DIR", __file__, "the path of a folder, not of a file"),
 ]
@@ -166,10 +161,6 @@ class TestReaders:
         assert env.hour.parse("4") == (4, "UTC")
         assert env.hour.parse("4 Europe/Berlin") == (4, "Europe/Berlin")
 
-    def test_tools_of_the_house_are_tools_servers_and_commands(self):
-        assert env.house_tools.parse("WebFetch, mcp__my-mail") == ["WebFetch", "mcp__my-mail"]
-        assert env.house_tools.parse("Bash(ceph status --format json)") == ["Bash(ceph status --format json)"]
-
     def test_a_folder_is_taken_relative_to_the_checkout(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         assert env.folder.parse("data") == BASE_DIR / "data"
@@ -188,6 +179,11 @@ class TestNamesOfEarlierVersions:
             ("CLAUDEOPS_MATCHING_JUDGE_KEY_FILE", "set CLAUDEOPS_MODEL_JUDGE to http:NAME"),
             ("CLAUDEOPS_RECALL_REWRITE_TIMEOUT", "it is a constant now"),
             ("CLAUDEOPS_TRIAGE_BATCH", "it is a constant now"),
+            ("CLAUDEOPS_HOUSE_TOOLS", "add a source rule in the admin"),
+            ("CLAUDEOPS_HOUSE_COMMANDS", "add a source rule in the admin"),
+            ("CLAUDEOPS_OUTSIDE_TOOLS_FILE", "add a source rule in the admin"),
+            ("CLAUDEOPS_OUTSIDE_PATHS", "add a source rule in the admin"),
+            ("CLAUDEOPS_TRUSTED_MCP_SERVERS", "add a source rule in the admin"),
         ],
     )
     def test_one_that_is_set_is_refused_with_what_to_do(self, name, instead):

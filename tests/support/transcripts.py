@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from sessions_app.models import PromptReceipt
+from sessions_app.runner.turns import prompt_hash
 from tests.support.streams import stamp
 
 SESSION = "67cde26f-17e1-4348-b9d3-bfd936af657d"
@@ -53,6 +55,13 @@ def write(folder: Path, *lines: str, session: str = SESSION) -> Path:
     path = place / f"{session}.jsonl"
     path.write_text("".join(lines).replace(SESSION, session), encoding="utf-8")
     return path
+
+
+def receipt(path: Path, *prompts: str, by_agent: bool = False) -> None:
+    """Store what our hooks keep of the session of a transcript: of its start, and of the prompts that were typed."""
+    beside = {"cli_session_id": path.stem, "transcript_path": str(path), "by_agent": by_agent}
+    hashes = ["", *map(prompt_hash, prompts)]
+    PromptReceipt.objects.bulk_create([PromptReceipt(prompt=one, **beside) for one in hashes], ignore_conflicts=True)
 
 
 def _assistant(content: dict[str, Any], **fields: Any) -> str:

@@ -171,6 +171,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "sessions_app.HookHeard": {"event", "installation"},
         "sessions_app.HookReceipt": {"agent", "cli_session_id", "event", "part", "sha256"},
         "sessions_app.InjectionReceipt": {"sha256", "counts"},
+        "sessions_app.PromptReceipt": {"cli_session_id", "prompt", "transcript_path"},  # of the prompt its keyed hash
         "sessions_app.Purge": {"by", "chosen", "receipt"},
         "sessions_app.ServiceCheck": {"service"},
         "sessions_app.Session": {
@@ -189,6 +190,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
             "usage",
             "stats",
         },
+        "sessions_app.SourceRule": {"by", "tool"},
         "sessions_app.AgentCount": {"name"},
         "sessions_app.SessionCount": {"name"},
         "sessions_app.TranscriptFolder": {"host", "installation", "path", "project_path"},

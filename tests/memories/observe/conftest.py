@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memories.capture.support import Evidence
 from memories.models import Transcript, TranscriptPart
 from memories.observe import pipeline
 from memories.observe.instructions import INSTRUCTIONS, message
 from memories.observe.pipeline import add_part
 from memories.observe.prepare import prepare
-from memories.observe.turns import PartTurns, Turn, TurnKind
+from memories.observe.turns import PartTurns, Turn, TurnKind, without_private
 from tests.memories.llm.conftest import Recordings, recordings  # noqa: F401  # a fixture
 from tests.support.factories import ProjectFactory, TranscriptFactory
 
@@ -35,11 +36,23 @@ FACT = (
 
 
 def turns(*said: tuple[TurnKind, str], first: int = 1, **given: object) -> PartTurns:
+    """Turns that were proved: a person's have a receipt, and results are outputs of the house."""
     made = [
         Turn(number, kind, text, start=(number - 1) * 100, end=number * 100, at=AT)
         for number, (kind, text) in enumerate(said, first)
     ]
-    return PartTurns(tuple(made), **{"exposure": "nothing", **given})  # type: ignore[arg-type]
+    evidence = Evidence()
+    for turn in made:
+        (text,) = without_private([turn]).texts
+        if turn.kind is TurnKind.USER:
+            evidence.person(turn.number, text)
+        elif turn.kind is TurnKind.AGENT:
+            evidence.agent(turn.number, text)
+        elif turn.kind is TurnKind.CALL:
+            evidence.call("", text)
+        elif turn.kind is TurnKind.RESULT:
+            evidence.house(turn.number, text)
+    return PartTurns(tuple(made), **{"exposure": "nothing", "evidence": evidence, **given})  # type: ignore[arg-type]
 
 
 @dataclass

@@ -45,15 +45,36 @@ def test_a_fact_becomes_a_memory_with_its_context(world):
     memory = Memory.objects.get()
     fact = Fact.objects.get()
     assert (memory.observation, memory.taxonomy, memory.category) == (TEXT, "knowledge", "operations")
-    assert (memory.confidence, memory.trust, memory.verdict) == (0.92, "session", "allow")
+    assert (memory.confidence, memory.trust, memory.verdict) == (0.92, "operator", "allow")
     assert (fact.outcome, fact.memory_id, fact.stored_at) == (FactOutcome.CREATED, memory.pk, AT)
     assert fact.source == f"{world.transcript.source_name}-segment-1"
-    assert (fact.turn, fact.excerpt) == (1, ASKED)
+    quote = "Remember: the photos volume must be unmounted before a snapshot."
+    assert (fact.turn, fact.excerpt) == (1, quote)
+    assert fact.support == memory.support == {"by": "person", "quotes": [{"turn": 1, "text": quote, "source": ""}]}
     assert Segment.objects.get().narrative == "The backup was moved."
     assert (part.state, part.prepared, set(states(part))) == (PartState.DONE, "", {StageState.DONE})
     assert part.answer == answer(FACT)
     assert part.call == ModelCall.objects.get()
     assert GateDecision.objects.get().memory_id == memory.pk
+
+
+def test_what_nobody_supports_waits_if_it_has_a_topic_also_where_nothing_was_read_from_outside(world):
+    topic, plain = "Backups of the photos are deleted after thirty days", "The photos are taken with a new camera"
+    for said, text, support, waits in (
+        ((AGENT, f"{topic}."), topic, "nobody", "removal"),
+        ((USER, f"{topic}."), topic, "person", ""),
+        ((RESULT, "backup photos delete=thirty days"), topic, "house", ""),
+        ((AGENT, f"{plain}."), plain, "nobody", ""),
+    ):
+        Memory.objects.all().delete()
+        fact = f"🔴 [gate=allow confidence=0.92 category=jc:operations] {text}"
+        world.add(turns((USER, "Please look after the host of the photos."), said, (AGENT, "Done.")), answer(fact))
+        world.drain()
+        memory = Memory.objects.get()
+        assert (memory.support["by"], memory.provisional) == (support, waits), said
+        assert (memory.trust, memory.confirmed_at is not None) == (
+            ("operator", True) if support == "person" else ("session", False)
+        )
 
 
 def test_a_fact_that_a_person_had_purged_is_stored_nowhere(world):

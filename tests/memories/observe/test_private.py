@@ -11,7 +11,8 @@ from memories.observe.turns import Turn, TurnKind, without_private
 from tests.memories.observe.conftest import FACT, answer, turns
 
 USER, AGENT, CALL, RESULT = TurnKind.USER, TurnKind.AGENT, TurnKind.CALL, TurnKind.RESULT
-SAID = "The photos volume is unmounted before a snapshot. <private>The key hangs behind the swordfish of Anna</private>"
+SAID = "The photos volume <private>The key hangs behind the swordfish of Anna</private> is unmounted before a snapshot."
+WRITTEN = "🟢 [gate=discard confidence=0.9 category=jc:operations] A note was written on the host of the photos"
 
 
 def everything() -> str:
@@ -25,12 +26,17 @@ def test_it_is_in_no_prompt_and_in_no_row(world):
         (USER, SAID),
         (CALL, "echo 'The key hangs behind the swordfish' > /srv/note"),
         (RESULT, "Error: key hangs behind the swordfish: no such file"),
-        (AGENT, "I wrote down that the key hangs behind the swordfish of Anna."),
+        (AGENT, "I wrote a note on the host that the key hangs behind the swordfish of Anna."),
     )
-    world.add(given, answer(FACT))
+    world.add(given, answer(FACT, WRITTEN))
     assert world.drain() == pipeline.Drained(done=1)
-    assert Memory.objects.get().observation in FACT
-    assert Fact.objects.get().excerpt == "The photos volume is unmounted before a snapshot. [private]"
+    assert Memory.objects.get(verdict="allow").observation in FACT
+    persons, agents = Fact.objects.order_by("number")
+    assert (persons.support["by"], persons.excerpt) == (
+        "person",
+        "The photos volume [private] is unmounted before a snapshot.",
+    )
+    assert (agents.support["by"], agents.excerpt) == ("nobody", "I wrote a note on the host that [private].")
     assert "swordfish" not in everything()
     assert "swordfish" not in prepare(given).text  # the recorded answer is to this text
 

@@ -6,7 +6,7 @@ The home of the CLI is the test's.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +33,22 @@ def secret(db: None) -> str:
 
 @pytest.fixture
 def call(secret: str, client: Client) -> Call:
-    """Post a hook as the CLI does; `body` replaces the JSON, `token` the secret."""
+    """Post a hook as the CLI does; `body` replaces the JSON, `token` the secret, `headers` are further ones."""
 
-    def posted(event: str = "PreToolUse", *, token: str = secret, body: bytes | None = None, **fields: Any) -> Any:
+    def posted(
+        event: str = "PreToolUse",
+        *,
+        token: str = secret,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Any:
         given = {"session_id": "s-1", "hook_event_name": event, "cwd": "/srv/app", **fields}
         return client.post(
             f"/hooks/{event}",
             json.dumps(given).encode() if body is None else body,
             content_type="application/json",
-            headers={"Authorization": f"Bearer {token}"},
+            headers={"Authorization": f"Bearer {token}", **(headers or {})},
         )
 
     return posted

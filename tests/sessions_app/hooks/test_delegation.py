@@ -99,13 +99,22 @@ def test_a_folder_of_no_project_gets_nothing(call: Call, project: Project) -> No
     assert call("SubagentStart", cwd="/elsewhere", agent_type="research", agent_id="a").json() == {}
 
 
-def test_what_a_subagent_learned_is_stored_once_and_written_into_its_file(stop: Call, project: Project) -> None:
-    stop()
-    stop()
+def test_what_a_subagent_learned_is_stored_once_and_written_into_its_file(
+    stop: Call, project: Project, tmp_path: Path
+) -> None:
+    shown = transcript(tmp_path, init(), *call_of("systemctl list-dependencies tests", "queue: tests need it"))
+    stop(agent_transcript_path=shown)
+    stop(agent_transcript_path=shown)
     memory = Memory.objects.get()
     assert (memory.observation, memory.agent, memory.project, memory.source) == (QUEUE, "data_engineer", project, "run")
     assert AgentCapture.objects.get().origin == "hook:s-1:a1"
     assert f"- {QUEUE}\n" in (Path(project.path) / ".claude-mpm/memories/data_engineer_agent.md").read_text()
+
+
+def test_what_nobody_can_say_who_said_waits_and_is_in_no_file(stop: Call, project: Project) -> None:
+    stop()
+    assert Memory.objects.get().support["by"] == "outside"
+    assert QUEUE not in (Path(project.path) / ".claude-mpm/memories/data_engineer_agent.md").read_text()
 
 
 def test_what_the_subagents_of_one_session_say_again_counts_once(stop: Call) -> None:

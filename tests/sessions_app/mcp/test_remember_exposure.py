@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from django.conf import settings
 
 from memories import store
 from memories.access import Access
 from sessions_app.mcp import tools
 from sessions_app.mcp.tools import access_for
-from sessions_app.models import Injected, LogEntry, Session
+from sessions_app.models import Injected, LogEntry, Session, SourceRule
 from tests.sessions_app.runner.test_ingest_exposure import COPIED, NOISE, a_session, feed, log_of
 from tests.sessions_app.runner.test_reading import answer, call
 from tests.support.factories import MemoryFactory, SessionFactory
@@ -51,7 +50,7 @@ def test_a_session_without_a_log_yet_has_read_its_task(said):
 
 
 def test_without_a_session_nobody_knows_what_was_read(said):
+    SourceRule.objects.create(tool="mcp__claudeops", counts_as="house", reason="It speaks of tools, not of clients.")
     tools.remember(access_for(), "Takes a minute to start", "timing", "web")
-    assert (said[-1].exposure, said[-1].exposed_to) == ("outside", ("client: mcp",))
+    assert (said[-1].exposure, said[-1].exposed_to, said[-1].support) == ("outside", ("client: mcp",), None)
     assert Access("token:ci", frozenset()).provenance("api").exposed_to == ("client: token:ci",)
-    assert settings.CLAUDEOPS_HOUSE_TOOLS == []

@@ -11,12 +11,12 @@ from django.utils import timezone
 
 from memories import store
 from memories.models import Recalled, Source
-from sessions_app.models import Injected, Session, Status, Trigger
+from sessions_app.models import Injected, Session, SourceRule, Status, Trigger
 from sessions_app.runner import ingest as module
 from sessions_app.runner.ingest import ingest, load_state
 from sessions_app.runner.raw_log import line_at
 from tests.sessions_app.runner.test_reading import answer, call
-from tests.support.factories import AgentFactory, MemoryFactory, SessionFactory
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, SessionFactory
 from tests.support.streams import init, line, result, text
 
 pytestmark = pytest.mark.django_db
@@ -89,9 +89,15 @@ def test_a_copied_text_is_tainted_and_the_agents_own_is_not(said):
     assert [one.taint for one in said] == ["", "repeats what logs: web said"]
 
 
-def test_a_text_of_the_house_may_be_repeated(said):
-    feed(a_session(), call("1", "cat README.md"), answer("1", NOISE), text(COPIED))
-    assert said[-1].taint == ""
+def test_a_text_of_the_house_may_be_repeated_and_one_of_its_repository_if_its_authors_are_trusted(said):
+    trusting, other = ProjectFactory(trusts_repository=True), ProjectFactory()
+    for project, command, taint, voice in (
+        (other, "cat /etc/postgres/notes", "", "house"),
+        (other, "cat README.md", "repeats what repository: files said", "outside"),
+        (trusting, "cat README.md", "", "house"),
+    ):
+        feed(a_session(project=project), call("1", command), answer("1", NOISE), text(COPIED))
+        assert (said[-1].taint, said[-1].support.by) == (taint, voice), command
 
 
 def test_a_marker_in_any_result_is_tainted(said):
@@ -169,17 +175,28 @@ def test_an_imported_log_is_judged_by_the_same_table(said):
     assert (said[-1].source, told(said)) == (Source.IMPORT, ("outside", ("web: example.org",)))
 
 
-def test_settings_say_what_is_trusted(said, settings):
-    settings.CLAUDEOPS_HOUSE_TOOLS = ["mcp__ops", "WebFetch", "Bash(python3 health.py)"]
-    settings.CLAUDEOPS_OUTSIDE_TOOLS = ["Read(/data/in)", "Bash(docker ps)"]
+def test_source_rules_say_what_is_trusted(said):
+    for tool, counts_as in (
+        ("mcp__ops", "house"),
+        ("WebFetch", "house"),
+        ("Bash(python3 health.py)", "house"),
+        ("Read(/data/in)", "outside"),
+        ("Bash(docker ps)", "outside"),
+        ("Bash(df)", "depends"),
+    ):
+        SourceRule.objects.create(tool=tool, counts_as=counts_as, reason="The operator knows.")
     session = feed(a_session(), call("1", "", "mcp__ops__x"), answer("1"), call("2", "python3 health.py"), answer("2"))
     assert session.exposure == "house"
     feed(session, call("3", "cat /data/in/a"), answer("3"))
     assert session.exposed_to == ["file: /data/in"]
     other = feed(a_session(), call("1", "", "WebFetch"), answer("1"))
     assert other.exposure == "house"
-    feed(other, call("2", "docker ps"), answer("2"))
-    assert other.exposure == "outside"
+    feed(other, call("2", "df"), answer("2", "/dev/sda1 83%"))
+    assert other.exposure == "house"
+    feed(other, call("3", "df"), answer("3", NOISE))
+    assert other.exposed_to == ["command: df"]
+    feed(other, call("4", "docker ps"), answer("4"))
+    assert other.exposed_to == ["command: df", "listed: docker"]
 
 
 def test_a_replay_of_the_whole_log_has_the_same_exposure(said):

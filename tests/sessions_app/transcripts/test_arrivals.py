@@ -9,6 +9,7 @@ from django_q.models import OrmQ
 
 from memories.models import ArrivedBy, Stage, StageState, Transcript, TranscriptPart
 from sessions_app.models import Session, TranscriptFolder, Trigger
+from sessions_app.runner.turns import CLAIMED
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.arrivals import Named, Outcome, see, take_in
 from sessions_app.transcripts.files import known_place
@@ -16,7 +17,7 @@ from tests.support.factories import ProjectFactory, SessionFactory
 from tests.support.processes import call, wait_for
 from tests.support.streams import init, result, text
 from tests.support.streams import user as stream_user
-from tests.support.transcripts import SESSION, brings, calls, line, says, summary, typed, write
+from tests.support.transcripts import SESSION, brings, calls, line, receipt, says, summary, typed, write
 
 pytestmark = pytest.mark.django_db
 
@@ -34,6 +35,7 @@ def by_command(path, **named):
 
 def test_a_transcript_is_taken_in_with_a_part_its_stages_and_a_wake_up(tmp_path, settings):
     path = write(tmp_path, *FIRST)
+    receipt(path)
     found = see(path, arrived_by=ArrivedBy.HOOK, installation="laptop", ended=True)
     assert (found.key, found.kind, found.arrived_by) == (f"session:{SESSION}", "claude", "hook")
     assert (found.folder, found.path, found.host) == ("/srv/shop", str(path), settings.CLAUDEOPS_HOST)
@@ -47,6 +49,13 @@ def test_a_transcript_is_taken_in_with_a_part_its_stages_and_a_wake_up(tmp_path,
     ]
     assert set(Stage.objects.values_list("state", flat=True)) == {StageState.WAITING}
     assert OrmQ.objects.count() == 1
+
+
+def test_without_the_receipt_of_a_hook_in_its_session_a_transcript_is_outside_text(tmp_path):
+    path = write(tmp_path, *FIRST)
+    receipt(tmp_path / path.name)  # that of a file elsewhere, whose session has the same id
+    found = see(path, arrived_by=ArrivedBy.HOOK)
+    assert (found.exposure, found.exposed_to) == ("outside", [CLAIMED])
 
 
 def test_the_same_content_is_taken_once_by_hook_command_sweep_and_copy(tmp_path):

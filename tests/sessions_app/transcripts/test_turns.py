@@ -7,12 +7,13 @@ import pytest
 from memories.models import ArrivedBy, Recalled, TranscriptPart
 from memories.observe.turns import TurnKind
 from sessions_app.models import TASK_TEXT, HookReceipt, Injected, InjectionReceipt, Trigger
+from sessions_app.runner.turns import CLAIMED
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.arrivals import Named, see, take_in
 from sessions_app.transcripts.turns import repeats, turns_of
 from tests.support import streams
 from tests.support.factories import MemoryFactory, SessionFactory
-from tests.support.transcripts import SESSION, brings, calls, says, typed, write
+from tests.support.transcripts import SESSION, brings, calls, receipt, says, typed, write
 
 pytestmark = pytest.mark.django_db
 
@@ -42,6 +43,7 @@ def own_log(session, *lines):
 
 def test_a_part_has_its_own_turns_and_what_had_been_read_by_its_end(tmp_path):
     path = write(tmp_path, *FIRST, calls("a", "WebFetch", url="https://example.org"), brings("Hello there", "a"))
+    receipt(path)
     write(tmp_path, *FIRST)
     see(path, arrived_by=ArrivedBy.HOOK)
     write(
@@ -72,6 +74,22 @@ def test_a_part_has_its_own_turns_and_what_had_been_read_by_its_end(tmp_path):
     assert texts(found) == [("user", "Good")]
     assert found.earlier_results == (("web: example.org", "Hello there"),)
     assert found.exposure == "outside"
+
+
+def test_only_a_prompt_with_a_receipt_supports_a_fact_as_a_persons_word(tmp_path):
+    path = write(tmp_path, *FIRST)
+    see(path, arrived_by=ArrivedBy.HOOK)
+    fact = "The database is never restarted by day"
+
+    def told_by():
+        found = turns_of(only_part())
+        return found.sources, found.evidence.support(fact).by.value
+
+    assert told_by() == ((CLAIMED,), "outside")
+    receipt(path, "Never restart the web server by day")
+    assert told_by() == ((), "outside")
+    receipt(path, "Never restart the database by day")
+    assert told_by() == ((), "person")
 
 
 def test_the_parts_of_a_long_transcript_hold_each_turn_once(tmp_path):
@@ -199,7 +217,8 @@ def test_a_plain_text_says_who_speaks_and_counts_as_outside_text(tmp_path):
         ("result", "3 up"),
         ("user", "good"),
     ]
-    assert (found.exposure, found.sources) == ("outside", ("plain text",))
+    assert (found.exposure, found.sources) == ("outside", (CLAIMED, "plain text"))
+    assert found.evidence.support("It is never restarted by day").by == "outside"
 
 
 def test_a_text_that_mostly_stands_in_what_was_read_repeats_it():

@@ -15,7 +15,7 @@ from memories.observe.instructions import INSTRUCTIONS, message
 from memories.observe.prepare import prepare
 from memories.recall import keyword_index
 from sessions_app import queue, tasks
-from sessions_app.models import Runner, Session, Status, Trigger
+from sessions_app.models import PromptReceipt, Runner, Session, Status, Trigger
 from sessions_app.runner.run import run_session
 from sessions_app.transcripts import arrivals
 from sessions_app.transcripts.turns import turns_of
@@ -24,18 +24,19 @@ from tests.support.factories import AgentFactory, ProjectFactory
 from tests.support.models_http import chat, serving
 from tests.support.streams import init, result, write
 from tests.support.streams import text as says_in_stream
-from tests.support.transcripts import FOLDER, brings, calls, says, typed
+from tests.support.transcripts import FOLDER, brings, calls, receipt, says, typed
 from tests.support.transcripts import write as write_transcript
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+ASKED = "Set up snapshots of the photos. Mind that the volume must be unmounted before a snapshot is taken!"
 UNMOUNT = "The photos volume is unmounted before a snapshot of it is taken"
 BACKUP = "The backup of the photos runs at 02:00 and takes two hours"
 FROM_README = "Snapshots older than a week are deleted by the storage box itself"
-ANSWER = f"""<observations><segment turns="1-4"><narrative>The snapshots of the photos were set up.</narrative><facts>
+ANSWER = f"""<observations><segment turns="1-6"><narrative>The snapshots of the photos were set up.</narrative><facts>
 - 🔴 [gate=allow confidence=0.95 category=jc:operations type=constraint turn=1] {UNMOUNT}
-- 🟡 [gate=allow confidence=0.85 category=jc:operations type=pattern turn=4] {BACKUP}
-- 🟡 [gate=allow confidence=0.99 category=jc:operations turn=3] {FROM_README}
+- 🟡 [gate=allow confidence=0.85 category=jc:operations type=pattern turn=6] {BACKUP}
+- 🟡 [gate=allow confidence=0.99 category=jc:operations turn=5] {FROM_README}
 - 🟢 [gate=discard confidence=0.90 category=jc:projects] The agent then read the README and answered
 </facts></segment></observations>"""
 
@@ -56,16 +57,20 @@ def project() -> Project:
 
 @pytest.fixture
 def path(tmp_path) -> Path:
-    """A developer's session in the project's folder."""
-    return write_transcript(
+    """A developer's session in the project's folder, in which our hooks were called."""
+    path = write_transcript(
         tmp_path / "home",
-        typed("Set up snapshots of the photos. Mind that the volume must be unmounted before a snapshot is taken!"),
+        typed(ASKED),
+        calls("toolu_0", command="systemctl list-timers"),
+        brings("02:00:00 2h photos-backup.timer", "toolu_0"),
         calls(command="cat README.md"),
         brings(f"# Photos\n{FROM_README}.\n"),
         says(
             "It is set up. The backup of the photos runs at 02:00 and takes two hours, so the snapshot comes at 05:00."
         ),
     )
+    receipt(path, ASKED)
+    return path
 
 
 def say(recordings, transcript: Transcript, answer: str) -> None:
@@ -112,11 +117,12 @@ def test_from_a_transcript_to_the_next_prompt_byte_for_byte(project, path, tmp_p
         ("discard", "discarded"),
     ]
     assert facts[2].reasons[0] == "tainted"
-    assert [fact.turn for fact in facts[:2]] == [1, 4]
+    assert [(fact.support["by"], fact.turn) for fact in facts[:3]] == [("person", 1), ("house", 3), ("outside", 5)]
     unmount, backup = Memory.objects.get(observation=UNMOUNT), Memory.objects.get(observation=BACKUP)
-    assert {(memory.project_id, memory.trust, memory.source) for memory in (unmount, backup)} == {
-        (project.pk, "session", "run")
-    }
+    assert [(memory.project_id, memory.trust, memory.source) for memory in (unmount, backup)] == [
+        (project.pk, "operator", "run"),
+        (project.pk, "session", "run"),
+    ]
     keyword_index.catch_up()
 
     session = next_prompt(project, tmp_path, "Is the snapshot of the photos volume taken after its backup?")
@@ -129,6 +135,20 @@ def test_from_a_transcript_to_the_next_prompt_byte_for_byte(project, path, tmp_p
     assert block == BLOCK.format(**entries, tokens=session.receipt.knowledge["tokens"])  # longer ids cost more
     assert block.partition("\n\n")[2] in session.prompt
     assert FROM_README not in session.prompt
+
+
+def test_of_a_transcript_without_a_receipt_nothing_is_told(project, path, tmp_path, recordings):
+    """Anybody could have made the file."""
+    PromptReceipt.objects.all().delete()
+    transcript = arrivals.see(path, arrived_by=ArrivedBy.COMMAND, ended=True)
+    assert transcript is not None
+    say(recordings, transcript, ANSWER)
+    tasks.observe_here()
+    keyword_index.catch_up()
+    assert {fact.support["by"] for fact in Fact.objects.exclude(verdict="discard")} == {"outside"}
+    assert Memory.objects.filter(observation__in=(UNMOUNT, BACKUP), provisional__startswith="said by outside").exists()
+    session = next_prompt(project, tmp_path, "Is the snapshot of the photos volume taken after its backup?")
+    assert UNMOUNT not in session.prompt and BACKUP not in session.prompt
 
 
 def test_what_the_next_session_was_told_does_not_come_back_from_it(project, path, tmp_path, recordings, settings):
