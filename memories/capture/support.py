@@ -41,6 +41,10 @@ _SCRIPT = re.compile(f"[{WITHOUT_BLANKS}]")
 _NAME = re.compile(r"`[^`]{2,80}`|(?:[\w~/]+[._/@:#~=-]+)+\w+|[~/][\w./-]+\w|\b[A-Z]{2,}\b|\w*\d\w*")
 _NUMBER_AND_UNIT = re.compile(r"(\d+)([a-z]+)\Z")
 _CAMEL_NAME, _CAMEL = re.compile(r"\b\w*[a-z][A-Z]\w*"), re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+_QUESTION = re.compile(r"[?？][\W_]*\Z")
+_WRAPPED = re.compile(r"(?<![.!?。！？:;\n])\n(?=[^\W\dA-Z_])")
+"""A line that goes on in the next one."""
+_DENIAL_SIGNS = frozenset("不勿没沒無无禁")
 _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|\n+")
 DENIALS = frozenset(
     """
@@ -146,8 +150,8 @@ class Evidence:
     def person(self, number: int, text: str) -> None:
         """Add what a person typed. What repeats six words of outside text in a row is a quotation: outside's."""
         kept = []
-        for sentence in _SENTENCE.split(text[:LONGEST]):
-            if sentence.strip().endswith(("?", "？")) or self._quotes(sentence):
+        for sentence in _SENTENCE.split(_WRAPPED.sub(" ", text[:LONGEST])):
+            if _QUESTION.search(sentence) or self._quotes(sentence):
                 continue
             kept.append(sentence)
         words = frozenset(_words("\n".join(kept)))
@@ -170,16 +174,17 @@ class Evidence:
         self._reported |= words.intersection(_shown("\n".join(line for line in lines if not is_prose(line))))
         self._bring(words, Voice.HOUSE)
 
-    def depends(self, number: int, text: str, source: str) -> None:
+    def depends(self, number: int, text: str, source: str, *, names: bool = False) -> None:
         """Add an output of what runs code, relays text or is unknown: its sentences are from outside.
 
-        Its other lines are the house's, and support nothing once a sentence from outside was read.
+        Its other lines are the house's, and support nothing once a sentence from outside was read, unless they are
+        `names` of files.
         """
         lines = text[:LONGEST].split("\n")
         had_outside = self.has_outside
         if sentences := [line for line in lines if is_prose(line)]:
             self.outside(number, "\n".join(sentences), source)
-        if not had_outside:
+        if names or not had_outside:
             self.house(number, "\n".join(line for line in lines if not is_prose(line)))
 
     def agent(self, number: int, text: str) -> None:
@@ -196,10 +201,11 @@ class Evidence:
     def call(self, names: str, written: str = "") -> None:
         """Add a call of the agent's: the names in it, and what it writes somewhere.
 
-        What is written after outside text was read is nobody's, also when it is read back.
+        An agent is honest until it has read outside text: after that plain words in its calls support nothing, and
+        what it writes is nobody's, also when it is read back.
         """
-        self._called.update(_words(names))
-        if written and self.has_outside:
+        self._called.update(_words(" ".join(_NAME.findall(names)) if self.has_outside else names))
+        if self.has_outside and written:
             self._planted.update(word for word in _words(written) if word not in self._house)
 
     def support(self, text: str) -> Support:
@@ -298,6 +304,8 @@ def _words(text: str) -> list[str]:
     found: list[str] = []
     for whole in _WORD.findall(fold(text).lower()):
         word = whole.replace("'", "").replace("’", "")
+        if _SCRIPT.match(word) and (not _DENIAL_SIGNS.isdisjoint(word) or word.endswith(("ない", "ません"))):
+            found.append(DENIAL)
         if _SCRIPT.match(word) and len(word) > 2:
             found += [word[at : at + 2] for at in range(len(word) - 1)]
         elif word in DENIALS:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
+from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -23,6 +25,7 @@ from sessions_app import models
 from sessions_app.admin.agent import AgentAdmin
 from sessions_app.admin.session import SessionAdmin
 from sessions_app.events import acknowledgement
+from sessions_app.runner.exposure import fits_itself
 
 __all__ = ["AgentAdmin", "EventAdmin", "LogEntryAdmin", "SessionAdmin"]
 
@@ -45,6 +48,19 @@ class OfSessionAdmin(ReadOnlyAdmin):
         return reverse("session", args=[row.session_id]) + self.part if row.session_id else None
 
 
+class SourceRuleForm(forms.ModelForm):
+    """Refuses a rule that would never count."""
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        tool, counts_as = data.get("tool", ""), data.get("counts_as", "")
+        if tool and counts_as and not fits_itself(tool, counts_as):
+            raise ValidationError(
+                {"tool": "No call fits it. Write a program with its subcommands, without sudo, ssh, a path or a star."}
+            )
+        return data
+
+
 @admin.register(models.SourceRule)
 class SourceRuleAdmin(ListAdmin):
     """What an operator knows of tools: who can write what they show."""
@@ -52,6 +68,7 @@ class SourceRuleAdmin(ListAdmin):
     list_display = ("tool", "counts_as", "reason", "by", "created_at")
     list_filter = ("counts_as",)
     search_fields = ("tool", "reason")
+    form = SourceRuleForm
 
     def save_model(self, request: HttpRequest, obj: models.SourceRule, form: Any, change: bool) -> None:
         obj.by = actor(request)[:150]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
 from collections.abc import Mapping
@@ -25,8 +26,9 @@ from memories.lifecycle import verbs
 from memories.lifecycle.projects import add_project
 from memories.models import ArrivedBy, MaintenanceRun, Memory, Project, Reflection, Source, UsedMeans
 from memories.store import Statement, remember
-from sessions_app.models import Agent, Runner, ScheduleKind, Session, Trigger
+from sessions_app.models import Agent, PromptReceipt, Runner, ScheduleKind, Session, Trigger
 from sessions_app.queue import request_session
+from sessions_app.runner.turns import prompt_hash
 from sessions_app.transcripts import arrivals
 
 logger = logging.getLogger(__name__)
@@ -113,6 +115,8 @@ SHOP: Mapping[str, Any] = {
     "slug": "tea-shop",
     "name": "Tea shop",
     "description": "Its agents keep memory files in its repository, which people edit too.",
+    "trusts_repository": True,
+    "trusted_authors": "ada@example.org",
 }
 SHOP_FOLDER = "tea-shop"
 """The repository of the shop, in the data folder."""
@@ -249,7 +253,24 @@ def _developers_sessions(at: datetime) -> None:
         if not path.exists():
             text = recorded.read_text(encoding="utf-8")
             path.write_text(text.replace(SAID_AT, f"{at - timedelta(days=1):%Y-%m-%dT%H:}"), encoding="utf-8")
+        _receipts(path, shop, at - timedelta(days=1))
         arrivals.see(path, arrived_by=ArrivedBy.COMMAND, project=shop, ended=True, at=at)
+
+
+def _receipts(path: Path, project: Project | None, at: datetime) -> None:
+    """Store what our hooks would have kept of a developer's session: its start, its prompts, its end."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    typed = {line["message"]["content"] for line in lines if line.get("promptSource") == "typed"}
+    times = {"at": at, "heard_at": at, "ended_at": at + timedelta(hours=1)}
+    PromptReceipt.objects.bulk_create(
+        (
+            PromptReceipt(
+                cli_session_id=lines[0]["sessionId"], prompt=prompt, transcript_path=path, project=project, **times
+            )
+            for prompt in ("", *map(prompt_hash, typed))
+        ),
+        ignore_conflicts=True,
+    )
 
 
 def _earlier(at: datetime) -> None:

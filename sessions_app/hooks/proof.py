@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.db.models import Q
 
@@ -39,7 +40,10 @@ def _keep(call: HookCall) -> None:
     if call.event == PROMPT:
         receipts.append(PromptReceipt(cli_session_id=session, prompt=prompt_hash(call.payload.prompt), **new))
     PromptReceipt.objects.bulk_create(receipts, ignore_conflicts=True)
-    PromptReceipt.objects.filter(cli_session_id=session, prompt="").update(heard_at=call.at, ended_at=None)
+    heard: dict[str, Any] = {"heard_at": call.at, "ended_at": None}
+    if call.payload.by_agent:  # a later start, such as a resume, by an agent
+        heard["by_agent"] = True
+    PromptReceipt.objects.filter(cli_session_id=session, prompt="").update(**heard)
 
 
 def end(call: HookCall) -> HookAnswer | None:

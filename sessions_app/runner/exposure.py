@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,14 +35,17 @@ HOUSE: tuple[str, ...] = ()
 HOUSE_RULE, OUTSIDE_RULE, DEPENDS_RULE = "house", "outside", "depends"
 """What a rule of the operator's counts as; the third goes by the text."""
 SUBAGENT = "subagent"
+NAMES = "names"
+"""The kind of a source that shows names of files in a folder where others write, and nothing of what is in them."""
 UNKNOWN_FILE = "file: unknown"
+NOT_UNDERSTOOD = "command: not understood"
 FILES, COMMITS = "repository: files", "repository: commits"
 """Text that whoever wrote into a repository, or a file that is no configuration, has said."""
 BINARIES = frozenset(f"{root}/{name}" for root in ("", "/usr", "/usr/local") for name in ("bin", "sbin"))
 DEEPEST = 4
 """Scripts in scripts: ssh HOST "bash -c '…'"."""
 LONGEST_NAME = 40
-LONGEST_ROW = 3
+LONGEST_ROW = 6
 CACHED_LENGTH = 500
 
 _TABLE: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("exposure.toml").read_text(encoding="utf-8"))
@@ -123,7 +127,7 @@ def judge(call: Call, rules: Rules, folder: str = "") -> Judgement:
     if kind == "house":
         return HOUSE
     if kind == "files":
-        return _paths(call.paths, rules, folder)
+        return _paths(call.paths or (".",), rules, folder)
     if kind == "web":
         return (_named("web", _host(call.main) or "search"),)
     if kind == "subagents":
@@ -135,7 +139,7 @@ def judge_command(command: str, rules: Rules, folder: str = "", depth: int = 0) 
     """Judge a shell command: the sources of all its parts."""
     commands = simple_commands(command) if depth <= DEEPEST else None
     if commands is None:
-        return ("command: not understood",)
+        return (NOT_UNDERSTOOD,)
     sources: dict[str, None] = {}
     for simple in commands:
         sources.update(dict.fromkeys(_paths(simple.inputs, rules, folder)))
@@ -152,7 +156,7 @@ def _simple(simple: Simple, rules: Rules, folder: str, depth: int) -> tuple[str,
         name = _program(words[0])
         wrapper = _TABLE["wrappers"].get(name)
         if wrapper is None:
-            return _command(_Command(name, words[1:], unknown), rules, folder)
+            return _command(_Command(name, words[1:], unknown), rules, folder, depth)
         unknown = unknown or wrapper.get("unknown", False)
         if option := wrapper.get("option"):
             return _script(name, words, option, rules, folder, depth)
@@ -219,13 +223,13 @@ class _Command:
                 if option in naming:
                     self.named, skip = (value, False) if equals else ("".join(following), True)
                 elif not equals:
-                    skip = option in _TABLE["values"].get(" ".join(plain[:LONGEST_ROW]), ())
+                    skip = option in _TABLE["values"].get(" ".join(plain[:3]), ())
             else:
                 plain.append(word)
         self.plain, self.options = tuple(plain), frozenset(options)
 
 
-def _command(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
+def _command(command: _Command, rules: Rules, folder: str, depth: int) -> tuple[str, ...]:
     kind, length = _row(command, rules)
     if kind.startswith("added"):
         kind = kind.removeprefix("added ")
@@ -234,18 +238,49 @@ def _command(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
         if command.name == "git":
             if not kind or any(_is_foreign(word) for word in command.arguments):
                 return ("commits: remote",) if kind else (_named("command", "git"),)
+            outside = _paths((word for word in command.arguments if word.startswith(("/", "~"))), rules, folder)
+            if outside := tuple(source for source in outside if source != FILES):
+                return outside
             is_relayed = command.plain[1:2] and command.plain[1] in _RELAYED and not rules.trusts_repository
             return (COMMITS,) if is_relayed else HOUSE
         sources = _files(command, rules, folder)
         if command.name in _LISTING:
-            return tuple(dict.fromkeys(f"names: {source.partition(': ')[2]}" for source in sources))
+            return tuple(
+                dict.fromkeys(f"{NAMES}: {source.partition(': ')[2]}" for source in sources if source != FILES)
+            )
         return (UNKNOWN_FILE,) if command.unknown and not sources else sources
+    if kind == "container" and (inner := _inside(command)):
+        return judge_command(shlex.join(inner), rules, "", depth + 1)
     if kind == "house" or (kind == "runs" and rules.trusts_repository) or (kind == "web" and _is_silent(command)):
         return HOUSE
     if kind == "web" and (hosts := {_host(word) for word in command.arguments} - {""}) and all(map(is_local, hosts)):
         asks_state = all(_STATE.search(word) for word in command.arguments if _host(word))
         return HOUSE if asks_state and all(map(is_loopback, hosts)) else (_named("local", min(hosts)),)
     return (_source(command, kind, length),)
+
+
+def _inside(command: _Command) -> tuple[str, ...]:
+    """Return the command that `docker exec CONTAINER …` runs in a container; empty for another one."""
+    if "exec" not in command.plain or len(command.plain) <= (place := command.plain.index("exec") + 1):
+        return ()
+    words = command.arguments[command.arguments.index(command.plain[place]) + 1 :]
+    return words[1:] if words[:1] == ("--",) else words
+
+
+def fits_itself(tool: str, counts_as: str) -> bool:
+    """Whether a source rule counts for the very call that it names."""
+    name, _, inside = tool.partition("(")
+    inside = inside.removesuffix(")")
+    added = rules(((tool, counts_as),))
+    if name == "Bash":
+        commands = simple_commands(inside) or []
+        if len(commands) != 1 or not commands[0].words or commands[0].words[0] in _TABLE["wrappers"]:
+            return False
+        kind, _ = _row(_Command(commands[0].words[0], commands[0].words[1:], unknown=False), added)
+        return kind == f"added {counts_as}" and not any(sign in inside for sign in "*?/")
+    if name == "Read":
+        return not any(sign in inside for sign in "*?")
+    return not is_own_tool(f"{tool}__")
 
 
 def settled(judgement: Judgement, text: str) -> Judgement:
@@ -257,6 +292,8 @@ def settled(judgement: Judgement, text: str) -> Judgement:
 
 def depends(source: str) -> bool:
     """Whether a source counts by the text that it brings: it runs code, relays what is stored, or is unknown."""
+    if source == NOT_UNDERSTOOD:
+        return False
     return source == UNKNOWN_FILE or source.partition(":")[0] in _TABLE["depends"]["kinds"]
 
 
@@ -279,12 +316,15 @@ def _is_silent(command: _Command) -> bool:
 
 
 def _row(command: _Command, rules: Rules) -> tuple[str, int]:
-    """Return (what the longest row of the table says, how many words it has); empty for none."""
-    for length in range(min(LONGEST_ROW, len(command.plain)), 0, -1):
-        for options, kind in rules.rows.get(command.plain[:length], ()):
-            if options <= command.options:
-                return kind, length
-    return "", 0
+    """Return (what the longest row says, how many words it has); empty for none. Rows that are added come first."""
+    lengths = range(min(LONGEST_ROW, len(command.plain)), 0, -1)
+    rows = [
+        (kind, length)
+        for length in lengths
+        for options, kind in rules.rows.get(command.plain[:length], ())
+        if options <= command.options
+    ]
+    return next((row for row in rows if row[0].startswith("added")), rows[0] if rows else ("", 0))
 
 
 def _source(command: _Command, kind: str, length: int) -> str:
@@ -306,10 +346,18 @@ def _source(command: _Command, kind: str, length: int) -> str:
 
 def _files(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
     words = [word for word in command.arguments if not word.startswith("-")]
-    words += [word.partition("=")[2] for word in command.arguments if word.startswith("-") and "=" in word]
-    if command.name in _SCRIPTED and words and "$" in words[0]:
+    if command.name in _SCRIPTED and not command.options & _PATTERN_OPTIONS:
         words = words[1:]
+    words = [word if "/" in word or "." in word or "$" in word else f"./{word}" for word in words if _is_name(word)]
+    words += [word.partition("=")[2] for word in command.arguments if word.startswith("-") and "=" in word]
+    if not words and (command.name == "rg" or (command.name.endswith("grep") and command.options & _RECURSIVE)):
+        words = ["."]
     return _paths(words, rules, folder)
+
+
+def _is_name(word: str) -> bool:
+    """Whether a word may name a file: a number, a sign or a single letter is the value of an option."""
+    return len(word) > 1 and not word.lstrip("+").isdecimal() and any(map(str.isalnum, word))
 
 
 def _paths(paths: Iterable[str], rules: Rules, folder: str) -> tuple[str, ...]:
@@ -330,6 +378,7 @@ def _path(path: str, rules: Rules, folder: str) -> str:
     if source_name := next((place for place in rules.shared if _is_below(whole, place)), ""):
         return f"file: {source_name}"[: LONGEST_NAME + 6]
     is_configuration = whole.lower().endswith(_CONFIGURATION) or any(_is_below(whole, place) for place in rules.own)
+    is_configuration = is_configuration or not _OWN_FOLDERS.isdisjoint(whole.split("/")[:-1])
     is_inside = folder.count("/") > 1 and _is_below(whole, folder)
     served = next((place for place in _SERVED if _is_below(whole, place)), "")
     if served and not (is_inside or is_configuration):
@@ -369,10 +418,15 @@ def _named(kind: str, name: str) -> str:
 
 _READERS = frozenset(_TABLE["readers"]["plain"])
 _SCRIPTED = frozenset(_TABLE["readers"]["scripted"])
+_PATTERN_OPTIONS, _RECURSIVE = (
+    frozenset(("-e", "-f", "--regexp", "--file")),
+    frozenset(("-r", "-R", "--recursive", "-rn")),
+)
 _LISTING = frozenset(_TABLE["readers"]["listing"])
 _SERVED: tuple[str, ...] = tuple(_TABLE["paths"]["served"])
 _FOLDERS = frozenset(_TABLE["paths"]["folders"])
 _CONFIGURATION: tuple[str, ...] = tuple(_TABLE["paths"]["configuration"])
+_OWN_FOLDERS = frozenset(_TABLE["paths"]["own_folders"])
 _RELAYED = frozenset(_TABLE["words"]["relayed"])
 _STATE = re.compile(_TABLE["words"]["state"])
 _ENDINGS: tuple[str, ...] = tuple(_TABLE["paths"]["endings"])

@@ -48,7 +48,7 @@ from sessions_app.runner.exposure import Read, Reading, begun
 from sessions_app.runner.outcome import Spending
 from sessions_app.runner.projection import BLOCKS, PHRASES_TOO, Batch, Entry, FoundMemory, State, pass_over, project
 from sessions_app.runner.raw_log import RawLine, complete_lines, line_at, log_path
-from sessions_app.runner.turns import NO_PROOF, Proof, Reader
+from sessions_app.runner.turns import Proof, Reader
 
 logger = logging.getLogger(__name__)
 
@@ -362,9 +362,8 @@ class Sources:
         self._evidence, self._read_to = Evidence(), 0
         sources = tuple(session.exposed_before)
         ours = session.trigger != Trigger.IMPORT  # an imported log is a file that anybody could have made
-        proof = NO_PROOF if ours else proof_of(session.cli_session_id)
         self._reader = Reader(
-            table_of(session.project), begun(sources, unread=False), ours=ours, proof=proof, evidence=self._evidence
+            table_of(session.project), begun(sources, unread=False), ours=ours, evidence=self._evidence
         )
         self._reader.begin(session.task_text, (TASK_TEXT, *sources) if TASK_TEXT in sources else ())
 
@@ -462,14 +461,12 @@ def provenance_now(session: Session, said: store.Provenance, text: str) -> store
     ).supported(support)
 
 
-def proof_of(cli_session_id: str, path: Path | None = None) -> Proof:
-    """Return what our hooks know of a session of the CLI whose transcript is at `path` (None: anywhere). One query."""
-    receipts = PromptReceipt.objects.filter(cli_session_id=cli_session_id) if cli_session_id else []
-    rows = [
-        row for row in receipts if path is None or (row.transcript_path and Path(row.transcript_path).resolve() == path)
-    ]
-    typed = frozenset() if any(row.by_agent for row in rows) else frozenset(row.prompt for row in rows if row.prompt)
-    return Proof(typed, is_kept=bool(rows))
+def proof_of(cli_session_id: str, path: Path) -> Proof:
+    """Return what our hooks know of a session of the CLI whose transcript is at `path`. One query."""
+    receipts = list(PromptReceipt.objects.filter(cli_session_id=cli_session_id)) if cli_session_id else []
+    rows = [row for row in receipts if row.transcript_path and Path(row.transcript_path).resolve() == path]
+    by_agent = any(row.by_agent for row in receipts)
+    return Proof(frozenset(row.prompt for row in rows if row.prompt and not by_agent), is_kept=bool(rows))
 
 
 def table_of(project: Project | None) -> exposure.Rules:

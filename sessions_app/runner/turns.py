@@ -17,12 +17,14 @@ from typing import Any
 from django.utils.crypto import salted_hmac
 
 from claudeops.lib.secrets import mask
-from memories.capture.support import Evidence
+from memories.capture.support import Evidence, is_prose
 from memories.models import Transcript
 from memories.observe.turns import Turn, TurnKind, without_private
 from sessions_app.runner import accept, copied, stream
 from sessions_app.runner.exposure import (
     MOST_CALLS,
+    NAMES,
+    UNREAD,
     Call,
     Judgement,
     Reading,
@@ -132,6 +134,9 @@ class Reader:
 
     def begin(self, task: str, sources: tuple[str, ...]) -> Turn | None:
         """Return the first turn of a session of ours: its task. From an outside source it is no person's word."""
+        if self.evidence is not None:
+            for source in sources:
+                self.evidence.outside(0, "", source)
         if not task.strip():
             return None
         if sources:
@@ -150,11 +155,11 @@ class Reader:
         self._start, self._end = start, end
         self.results, self.recalled, self.record = [], [], None
         if data is None:
-            self.reading.missed()
+            self._missed()
             return []
         line = stream.parse(data, include_subagents=True)
         if line.unread:
-            self.reading.missed()
+            self._missed()
         if line.problem:
             return []
         self._at = line.at or self.last_at
@@ -254,7 +259,8 @@ class Reader:
         elif not sources:
             self.evidence.house(turn.number, text)
         elif all(map(depends, sources)):
-            self.evidence.depends(turn.number, text, mask(sources[0]))
+            names = all(source.startswith(NAMES) for source in sources)
+            self.evidence.depends(turn.number, text, mask(sources[0]), names=names)
         else:
             self.evidence.outside(turn.number, text, mask(sources[0]))
 
@@ -309,9 +315,16 @@ class Reader:
             yield turn
 
     def _summary(self, text: str) -> Turn:
+        turn = self._turn(TurnKind.SUMMARY, text)
         if not self.spoke:
             self.reading.missed(BEFORE)
-        return self._turn(TurnKind.SUMMARY, text)
+            self._weigh(turn, (BEFORE,))
+        return turn
+
+    def _missed(self) -> None:
+        self.reading.missed()
+        if self.evidence is not None:
+            self.evidence.outside(self.number, "", UNREAD)
 
     def _attached(self, raw: Mapping[str, Any]) -> Iterator[Turn]:
         """Yield what an attachment brought: a prompt that was typed while the agent worked, or a note of the CLI."""
@@ -321,10 +334,16 @@ class Reader:
         if kind == "queued_command" and self._is_typed_later(attachment, raw):
             yield from self._typed(accept.as_text(attachment.get("prompt")), raw)
             return
+        source = _OUTSIDE_NOTES.get(kind)
         for text in _flat(attachment.get("content") or attachment.get("prompt")):
-            yield self._turn(TurnKind.SYSTEM, text, kind)
-        if kind in _OUTSIDE_NOTES:
-            self.reading.add((_OUTSIDE_NOTES[kind],))
+            turn = self._turn(TurnKind.SYSTEM, text, kind)
+            if source:
+                self._weigh(turn, (source,))
+            yield turn
+        if source:
+            self.reading.add((source,))
+            if self.evidence is not None:
+                self.evidence.outside(self.number, "", source)  # also when its text is not known
         elif kind == "file":
             paths = tuple(path for name in _FILES if (path := accept.text(attachment, name, bad)))
             text = accept.as_text(attachment.get("content"))
@@ -348,11 +367,17 @@ class Reader:
 
 
 _WRITES = re.compile(
-    r"\b(?:tee|echo|printf|mkdir|touch|mv|cp|ln|install|useradd|groupadd|git\s+(?:commit|tag|branch|checkout\s+-b|"
-    r"switch\s+-c)|sed\s+-i|python3?\s+-c|perl\s+-e)\b|<<|>"
+    r"\b(?:tee|echo|printf|mkdir|touch|mv|cp|ln|dd|rsync|patch|install|logger|useradd|usermod|groupadd|chfn|"
+    r"git\s+(?:\S+\s+)?(?:commit|tag|branch|checkout|switch|config|merge|notes|stash|am|apply|remote|clone)|crontab\s+-\B|"
+    r"kubectl\s+(?:annotate|label|create|apply|patch|edit|set|run|replace)|(?:docker|podman)\s+(?:rename|tag|run|create|"
+    r"commit|build|volume|network|compose)|psql|mysql|sqlite3|mongosh?|redis-cli|sed\s+(?:-\w*i|--in-place)|"
+    r"python3?\s+-c|perl\s+-\w*e|hostnamectl|nmcli|systemctl\s+(?:edit|set-\w+)|curl\b.*\s-(?:d|F|T|X|-data\S*|-json))\b|<<|>"
 )
 """What in a command writes something somewhere, in scripts within scripts too: rather too much than too little."""
-_NO_FILE = re.compile(r"\d?>&\d|[&\d]?>\s*/dev/null")
+_NO_FILE = re.compile(
+    r"\d?>&\d|[&\d]?>\s*/dev/null|\becho\s+[\"']?[\w=: -]{0,12}(?:\$[\w?{}]+)?[\"']?(?=\s*(?:[;&|\n)]|$))"
+)
+"""What writes nothing, or a word or two between outputs."""
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _READING = frozenset(("Glob", "Grep", "LS", "NotebookRead", "Read", "WebFetch", "WebSearch"))
 
@@ -362,7 +387,10 @@ def names_and_written(call: stream.ToolUse) -> tuple[str, str]:
     if call.name in _READING:
         return call.input, ""
     if call.name == "Bash":
-        return ("", call.input) if _WRITES.search(_NO_FILE.sub("", call.input)) else (_QUOTED.sub(" ", call.input), "")
+        if _WRITES.search(_NO_FILE.sub("", call.input)):
+            return "", call.input
+        sentences = [quoted for quoted in _QUOTED.findall(call.input) if is_prose(quoted)]
+        return _QUOTED.sub(" ", call.input), "\n".join(sentences)
     return "", accept.as_text(call.all)
 
 

@@ -29,7 +29,7 @@ def test_commands_count_by_the_table(subtests):
         ("git log -3; cat README.md", ("depends", ["repository: commits", "repository: files"])),
         ("docker logs web", ("outside", ["logs: web"])),
         ("./check.sh && docker logs web", ("outside", ["command: check.sh", "logs: web"])),
-        ("echo 'not closed", ("depends", ["command: not understood"])),
+        ("echo 'not closed", ("outside", ["command: not understood"])),
     ]:
         with subtests.test(command):
             assert counts_as(command) == expected
@@ -73,6 +73,7 @@ def test_wrong_input_is_refused(capsys):
     for given, code, words in [
         ([], 2, "the following arguments are required: --command"),
         (["--command"], 2, "argument --command: expected one argument"),
+        (["--command", " "], 1, "The command is empty."),
         (["--command", "df", "--project", "nowhere"], 1, "There is no project 'nowhere'."),
     ]:
         refused, out, error = run(*given)

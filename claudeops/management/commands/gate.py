@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudeops.lib.cli import Result, arg, verb
+from claudeops.lib.cli import Refusal, Result, arg, verb
 from memories.management.commands.gate import Command as GateCommand
 from memories.management.parameters import project
 from memories.models import Project
@@ -19,6 +19,8 @@ class Command(GateCommand):
         project: Project | None = project("as in a session of this project"),
     ) -> Result:
         """Say whose words a command's output counts as, and why."""
+        if not command.strip():
+            raise Refusal("usage", "The command is empty.", 'manage.py gate explain --command "docker logs web"')
         folder = project.path if project else ""
         sources = judge(Call("", "Bash", command), table_of(project), folder) or ()
         if not sources:

@@ -77,9 +77,10 @@ def test_what_a_page_of_the_web_asked_for_is_held_and_in_no_prompt(shown):
     assert not [one for one in Session.objects.all() if "restore script" in one.prompt]
 
 
-def test_what_one_session_learned_from_outside_another_one_confirmed(shown):
+def test_what_the_developer_said_is_the_developers_word_though_a_page_of_the_web_was_read(shown):
     memory = Memory.objects.get(observation__startswith="The catalogue of the shop stores prices as whole cents")
-    assert memory.provisional and memory.confirmed_at
+    assert memory.support["by"] == "person" and memory.trust == "operator"
+    assert memory.confirmed_at and not memory.provisional
     assert memory.merged_count >= 1
 
 

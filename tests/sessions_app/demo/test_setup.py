@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memories.committers import Look
 from memories.files.authors import authors_of
 from memories.files.document import parse
 from memories.models import Memory, MemoryChange, Project
@@ -111,7 +112,8 @@ def test_the_shop_has_a_repository_with_a_file_that_a_person_committed_and_keeps
     settings.CLAUDEOPS_DATA_DIR = tmp_path
     set_up(at=AT)
     file = shop_folder() / ".claude-mpm" / "memories" / "shop_engineer_agent.md"
-    assert authors_of(file, parse(file.read_bytes())).last == "git:Ada"
+    look = Look(Project.objects.get(slug="tea-shop"), None, AT)
+    assert authors_of(file, parse(file.read_bytes()), look).last == "git:Ada"
     file.write_text("- changed by a person\n")
     set_up(at=AT)
     assert file.read_text() == "- changed by a person\n"

@@ -62,7 +62,7 @@ def test_a_prompt_is_a_persons_word_by_its_receipt_and_by_nothing_that_its_line_
         (typed(SAID, isSidechain=True), whole, ("nobody", "")),
         (typed(SAID, promptSource="system"), whole, ("nobody", "")),
         (typed(SAID, origin={"kind": "teammate"}), whole, ("nobody", "")),
-        (attached("queued_command", prompt=SAID, commandMode="task-notification"), whole, ("nobody", "")),
+        (attached("queued_command", prompt=SAID, commandMode="task-notification"), whole, ("outside", "tool: queue")),
         (says(SAID), whole, ("nobody", "")),
     ]:
         with subtests.test(str((line, proof))):
