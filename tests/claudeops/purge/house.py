@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from memories.capture.support import Quote, Support, Voice
 from memories.models import (
     AgentCapture,
     Disagreement,
@@ -61,7 +62,7 @@ def furnish() -> Memory:
     """Put the text wherever the program puts the text of a memory; return the memory that states it."""
     now = timezone.now()
     session = SessionFactory(status=Status.COMPLETED, prompt=f"Know:\n- {TEXT}\n- {OTHER}", prompt_sha256="a" * 64)
-    other = MemoryFactory(observation=OTHER)
+    other = MemoryFactory(observation=OTHER, support=_said(f"Do you know: {TEXT}?"))
     remember(Statement("behavior", TEXT, "vault"), Provenance(Source.RUN, "agent:smith", session.pk, channel="text"))
     memory = Memory.objects.get(observation=TEXT)
     quoting = MemoryFactory(observation=f"Somebody said: {TEXT}. Ask whether it holds.")
@@ -117,11 +118,15 @@ def furnish() -> Memory:
     return memory
 
 
+def _said(text: str) -> dict[str, object]:
+    return Support(Voice.HOUSE, (Quote(3, text, "logs: door"),)).as_json()
+
+
 def _observed(session: Session, memory: Memory) -> None:
     transcript = TranscriptFactory(session=session, host=settings.CLAUDEOPS_HOST)
     part = PartFactory(transcript=transcript, state=PartState.DONE, answer=f"<fact>{TEXT}</fact>")
     segment = SegmentFactory(transcript=transcript, part=part, narrative="Where the code of the door is was told.")
-    FactFactory(segment=segment, text=TEXT, excerpt=f"user: {TEXT}", memory=memory)
+    FactFactory(segment=segment, text=TEXT, excerpt=f"user: {TEXT}", memory=memory, support=_said(TEXT))
     GateDecisionFactory(text=TEXT, words=f"because of “{TEXT[:60]}…”", memory=None)
 
 

@@ -140,12 +140,14 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.MaintenanceRun": {"by", "claimed_by", "undone_by"},
         "memories.MaintenanceStep": {"counts", "cursor", "name"},
         "memories.MemoryFile": {"blame", "branch", "commit", "host", "sha256", "stamp"},
-        "memories.MemoryFileCommit": {"sha"},
+        "memories.MemoryFileCommit": {"sha", "agents"},
         "memories.ModelCall": {"role", "backend", "prompt_hash"},
         "memories.Project": {
             *("slug", "default_expiry", "files_folder", "files_limits", "files_pattern", "files_sections"),
             "memory_path",
         },
+        "memories.SeenCommit": {"sha", "agents"},
+        "memories.VouchedText": {"digest", "by"},
         "memories.ProjectTag": {"tag"},  # a copy of masked tags, kept by triggers
         "memories.Proposal": {"by", "commit", "decided_by", "key", "section"},
         "memories.ProposalDecision": {"by", "model", "rule"},
