@@ -135,3 +135,16 @@ def test_two_triages_after_the_confirmation_promote_it_once(shop) -> None:
     assert proposals.believe_decided() == 1 and proposals.believe_decided() == 0
     assert after_triage(row) == after_triage(row) == PROMOTED
     assert row.decisions.filter(verdict="promote").count() == 1
+
+
+@pytest.mark.xfail(strict=True, reason="another observation of the proposal that waits makes the rules pass it on")
+def test_an_observation_in_other_words_that_still_waits_asks_for_no_second_decision(shop) -> None:
+    memory, beside = (
+        learned(shop),
+        learned(shop, "The ports of `shop` are in /etc/shop/ports.conf, without a firewall."),
+    )
+    given = {"section": "operations", "text": FACT, "confidence": 0.95, "by": "reflector:m", "key": "k"}
+    row = proposals.propose(files.file_of(shop), "add", evidence=[memory, beside], **given)
+    assert after_triage(row) == WAITS
+    verbs.confirm(memory, by="ada")
+    assert after_triage(row) == PROMOTED

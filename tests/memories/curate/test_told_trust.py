@@ -98,6 +98,17 @@ def test_a_commit_of_a_trusted_author_is_told_unless_an_agent_was_at_work(shop, 
     assert told_by_mode(shop, settings)["guarded"] == {PLAIN}, "nor does the end of the session make it a person's"
 
 
+@pytest.mark.xfail(strict=True, reason="only agents at work since the last look count, not those when the line came")
+def test_a_line_that_came_while_an_agent_was_at_work_waits_though_a_person_commits_it_later(shop, settings) -> None:
+    session = PromptReceipt.objects.create(cli_session_id="s-1", project=shop)
+    write(shop, TOPIC)
+    assert told_by_mode(shop, settings)["guarded"] == set()
+    session.delete()
+    write(shop, PLAIN)
+    commit(shop)
+    assert told_by_mode(shop, settings)["guarded"] == {PLAIN}
+
+
 def test_a_commit_that_is_signed_by_an_allowed_key_is_told_though_an_agent_is_at_work(shop, settings, tmp_path) -> None:
     key = make_key(tmp_path, "ada")
     Project.objects.filter(pk=shop.pk).update(allowed_signers=key.allowed("ada@example.org"))
@@ -272,3 +283,20 @@ def test_of_hostile_lines_none_with_an_attack_is_told_in_any_mode_and_none_at_al
     for about, text in PERSUASIVE.items():
         with subtests.test(about):
             assert text not in found["guarded"]
+
+
+@pytest.mark.xfail(strict=True, reason="what git is told of a commit's parents moves the lines of others to it")
+@pytest.mark.parametrize("told_to_git", ["shallow", "grafts"])
+def test_a_line_stays_that_of_its_own_commit_whatever_git_is_told_of_parents(shop, settings, told_to_git) -> None:
+    folder = Path(shop.path)
+    begun = git(folder, "rev-parse", "HEAD")
+    write(shop, TOPIC)
+    commit(shop, author="Eve <eve@example.org>")
+    write(shop, PLAIN)
+    commit(shop)
+    latest = git(folder, "rev-parse", "HEAD")
+    if told_to_git == "shallow":  # as a clone with --depth=1 has it
+        (folder / ".git" / "shallow").write_text(f"{latest}\n")
+    else:
+        (folder / ".git" / "info" / "grafts").write_text(f"{latest} {begun}\n")
+    assert TOPIC not in told_by_mode(shop, settings)["guarded"]
