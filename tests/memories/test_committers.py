@@ -57,6 +57,21 @@ def test_whose_word_a_commit_is(subtests) -> None:
     assert why_nobodys(commit(""), Project(slug="new"), "") == NOT_TRUSTED
 
 
+@pytest.mark.xfail(strict=True, reason="some ways in which agents sign are not known")
+@pytest.mark.parametrize(
+    "stated",
+    [
+        commit(name="ClaudeCode"),
+        commit(name="claude_code"),
+        commit(body="Note it\n\n🤖 Generated with [Claude Code](https://claude.com/claude-code)\n"),
+        commit(body="Note it\n\nSigned-off-by: Claude <noreply@anthropic.com>\n"),
+    ],
+    ids=["one word", "an underscore", "the footer of Claude Code", "signed off"],
+)
+def test_agents_sign_in_other_ways_too(stated: Commit) -> None:
+    assert why_nobodys(stated, Project(slug="shop", trusted_authors=ADA), "") == NAMES_AGENT
+
+
 @pytest.fixture
 def shop(db: None) -> Project:
     project = Project.objects.create(slug="shop", path="/srv/shop")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from pathlib import Path
 
 import pytest
 from django.utils import timezone
 
-from memories.committers import Look
+from memories.committers import Look, signers_of
 from memories.files.authors import authors_of
 from memories.files.document import parse
 from memories.models import Project, SeenCommit
@@ -132,6 +134,37 @@ def test_a_key_that_is_allowed_until_a_day_signs_nothing_later_under_an_earlier_
     assert author(repository) == "file"
 
 
+def public(kind: str, *parts: bytes) -> str:
+    """Return a public key as ssh writes it: a key with touch cannot be made without its token."""
+    fields = b"".join(len(part).to_bytes(4, "big") + part for part in (kind.encode(), *parts))
+    return f"{kind} {base64.b64encode(fields).decode()}"
+
+
+POINT = hashlib.sha512(b"a point").digest()
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        public("ssh-ed25519", POINT[:32]),
+        public("ssh-rsa", b"\x01\x00\x01", b"\x00" + POINT * 6),
+        public("ecdsa-sha2-nistp256", b"nistp256", b"\x04" + POINT),
+        *(
+            pytest.param(key, marks=pytest.mark.xfail(strict=True, reason="a key with touch is masked as a secret"))
+            for key in (
+                public("sk-ssh-ed25519@openssh.com", POINT[:32], b"ssh:"),
+                public("sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", b"\x04" + POINT, b"ssh:"),
+            )
+        ),
+    ],
+    ids=lambda key: key.partition(" ")[0],
+)
+def test_each_kind_of_key_is_kept_as_it_was_typed(project: Project, key: str) -> None:
+    allow(project, f"ada@example.org {key}\n")
+    with signers_of(Project.objects.get()) as path:
+        assert Path(path).read_text().split() == ["ada@example.org", *key.split()]
+
+
 SAYS_SSH = """#!/bin/sh
 touch {ran}
 case "$*" in *find-principals*) echo ada@example.org ;; esac
@@ -176,3 +209,33 @@ def test_no_program_of_the_repository_verifies_a_signature(
     said = author(repository)
     assert not ran.exists(), f"{setting} was run, and the line is {said}'s"
     assert said == "file"
+
+
+@pytest.mark.parametrize(
+    "told_to_git",
+    [
+        pytest.param("shallow", marks=pytest.mark.xfail(strict=True, reason="all lines are the oldest commit's")),
+        "grafts",
+        "replace",
+    ],
+)
+def test_a_line_stays_that_of_its_own_commit_whatever_git_is_told_of_parents(
+    repository: Repository, project: Project, told_to_git: str
+) -> None:
+    repository.save("# Notes\n")
+    repository.commit()
+    begun = repository.git("rev-parse", "HEAD").strip()
+    repository.save("# Notes\n- a\n")
+    repository.git("commit", "-qam", "Note it", "--author=Eve <eve@example.org>")
+    repository.save("# Notes\n- a\n- b\n")
+    repository.commit()
+    latest, folder = repository.git("rev-parse", "HEAD").strip(), repository.path / ".git"
+    if told_to_git == "shallow":  # as a clone with --depth=1 has it
+        (folder / "shallow").write_text(f"{latest}\n")
+    elif told_to_git == "grafts":
+        (folder / "info" / "grafts").write_text(f"{latest} {begun}\n")
+    else:
+        repository.git("replace", "--graft", latest, begun)
+    look = Look(project, None, timezone.now())
+    found = authors_of(repository.file(), parse(repository.file().read_bytes()), look)
+    assert found.lines.get(1, "file") == "file"
