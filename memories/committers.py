@@ -9,6 +9,7 @@ What was found then is kept (`SeenCommit`): a commit of an agent does not become
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,13 +17,21 @@ from datetime import datetime
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
+from django.utils import timezone
+
 from memories.models import Project, SeenCommit
 
 AGENTS = re.compile(
-    r"\b(?:claude|anthropic|copilot|codex|cursor|gemini|aider|devin|claudeops|bot)\b|\[bot\]", re.IGNORECASE
+    r"(?<![a-z])(?:claude(?:[ _-]?code|ops)?|anthropic|copilot|codex|cursor|gemini|aider|devin|bot)(?![a-z])",
+    re.IGNORECASE,
 )
 """Names of programs that write commits. A commit of theirs, or with one as co-author, is no person's."""
-_OTHERS = re.compile(r"^(?:co-authored-by|generated[- ]by|assisted-by)\s*:(.*)$", re.IGNORECASE | re.MULTILINE)
+_OTHERS = re.compile(
+    r"^\W{0,4}(?:(?:co-authored|signed-off|assisted|generated)[- ]by\s*:|generated with\b)(.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_ENDS = re.compile(r"\bvalid-before=\"?(\d{8})")
+CUT_OFF = "the history before it is not there"
 NOBODY_KNOWS = "nobody knows which agents were at work"
 NOT_TRUSTED = "the project does not trust its author"
 NAMES_AGENT = "it names an agent"
@@ -76,25 +85,36 @@ def why_nobodys(commit: Commit, project: Project | None, agents: str) -> str:
 
 @contextmanager
 def signers_of(project: Project | None) -> Iterator[str]:
-    """Yield the path of a file with the signers that a project allows, "" where it allows none."""
-    if project is None or not project.allowed_signers.strip():
+    """Yield the path of a file with the signers that a project allows now, "" where it allows none.
+
+    A key that has ended allows nothing: git would ask whether it held at the commit's own date, which proves nothing.
+    """
+    lines = project.allowed_signers.splitlines() if project else []
+    today = f"{timezone.now():%Y%m%d}"
+    lines = [line for line in lines if line.strip() and not ((end := _ENDS.search(line)) and end[1] <= today)]
+    if not lines:
         yield ""
         return
     with NamedTemporaryFile("w", suffix=".allowed_signers", encoding="utf-8") as file:
-        file.write(project.allowed_signers.replace("\r\n", "\n") + "\n")
+        file.write("".join(f"{line}\n" for line in lines))
         file.flush()
         yield file.name
 
 
-def signature_options(signers: str) -> tuple[str, ...]:
-    """Return the options of git with which it verifies signatures by a file of `signers_of`."""
-    return ("-c", "gpg.format=ssh", "-c", f"gpg.ssh.allowedSignersFile={signers}") if signers else ()
+def signature_settings(signers: str) -> dict[str, str]:
+    """Return git's configuration to verify signatures of ssh by a file of `signers_of`, and by no other program.
+
+    A repository's own configuration names programs, too: an agent may have written it.
+    """
+    ssh = shutil.which("ssh-keygen", path="/usr/local/bin:/usr/bin:/bin") or "false"
+    others = dict.fromkeys(("gpg.program", "gpg.openpgp.program", "gpg.x509.program"), "false")
+    return {"gpg.format": "ssh", "gpg.ssh.program": ssh, "gpg.ssh.allowedSignersFile": signers, **others}
 
 
 def people(commits: Iterable[Commit], look: Look) -> dict[str, str]:
     """Return the names of the persons whose word the commits are, by the commit; the others are left out."""
     rows = {one.sha: one for one in commits}
-    seen = _seen(rows, look)
+    seen = seen_with(rows, look)
     return {
         sha: one.signer or one.name
         for sha, one in rows.items()
@@ -102,7 +122,7 @@ def people(commits: Iterable[Commit], look: Look) -> dict[str, str]:
     }
 
 
-def _seen(shas: Iterable[str], look: Look) -> dict[str, str]:
+def seen_with(shas: Iterable[str], look: Look) -> dict[str, str]:
     """Return who was at work when each commit came, and keep it of those that are seen for the first time."""
     wanted = list(shas)
     rows = SeenCommit.objects.filter(project=look.project, sha__in=wanted)

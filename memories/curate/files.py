@@ -158,9 +158,15 @@ def edit(file: MemoryFile, text: str, *, by: str, seen: str, at: datetime | None
             by=by,
         )
         commit_change(row, now, change, when)
-        added = document.difference(parse(now.working_text), wanted).added
-        vouched.vouch([mask(fold(entry.text)) for entry in added], row.project_id, by=by, at=when)
-        return read_row(row.pk, when)[0]
+        return _decided(read_row(row.pk, when)[0], now.working_text, by, when)
+
+
+def _decided(row: MemoryFile, before: str, by: str, at: datetime) -> MemoryFile:
+    """Keep that a person stands behind the entries that their change brought, and no more behind those it took out."""
+    difference = document.difference(parse(before), parse(row.text))
+    vouched.withdraw([mask(fold(entry.text)) for entry in difference.removed], row.project_id)
+    vouched.vouch([mask(fold(entry.text)) for entry in difference.added], row.project_id, by=by, at=at)
+    return row
 
 
 def revert(file: MemoryFile, sha: str, *, by: str, at: datetime | None = None, settles: bool = True) -> MemoryFile:
@@ -191,7 +197,7 @@ def revert(file: MemoryFile, sha: str, *, by: str, at: datetime | None = None, s
             by=by,
         )
         commit_change(row, snapshot, change, when)
-        return read_row(row.pk, when)[0]
+        return _decided(read_row(row.pk, when)[0], snapshot.working_text, by, when)
 
 
 def is_reverted(file: MemoryFile, sha: str) -> bool:

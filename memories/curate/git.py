@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
+from secrets import token_hex
 
 from claudeops.lib.files import replace_file
+from memories.committers import signature_settings
 from memories.errors import MemoriesError
 
 SECONDS = 30.0
@@ -89,6 +91,7 @@ class Commit:
     author: str
     author_email: str
     signer: str
+    committer: str
     committer_email: str
     subject: str
     body: str
@@ -367,33 +370,40 @@ def log(
 
     `signers` is the path of the allowed signers by which signatures are verified; "": none are.
     """
-    signed = "%G?%x00%GS" if signers else "%x00"
-    form = f"%x01%H%x00%ct%x00%an%x00%ae%x00{signed}%x00%ce%x00%P%x00%s%x00%b%x00"
+    signed, mark = "%G?%x00%GS" if signers else "%x00", token_hex(8)  # no message holds the mark
+    form = f"{mark}%H%x00%ct%x00%an%x00%ae%x00{signed}%x00%cn%x00%ce%x00%P%x00%s%x00%b%x00"
     reach = [f"{_sha(since)}..{_sha(commit)}"] if since else [_sha(commit)]
     out = git(
         repository,
         *("log", f"--max-count={most}", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"),
         *("--no-show-signature", "--no-notes", "--no-mailmap", "--no-decorate", "--diff-merges=first-parent"),
         *(f"--format={form}", *reach, "--", f":(literal,top){path}"),
-        more={"GIT_CONFIG_COUNT": "2", **_signed_by(signers)} if signers else None,
+        more=_configuration(signature_settings(signers)) if signers else None,
     ).decode("utf-8", "replace")
-    return [_commit(part) for part in out.split("\x01")[1:]]
+    return [_commit(part) for part in out.split(mark)[1:]]
 
 
 def _commit(text: str) -> Commit:
-    sha, seconds, author, email, status, signer, committer, parents, subject, body, numbers = text.split("\0", 10)
+    sha, seconds, author, email, status, signer, name, committer, parents, subject, body, numbers = text.split("\0", 11)
     counts = numbers.split()
     added, removed = (int(one) if one.isdigit() else 0 for one in (counts[:2] if len(counts) > 1 else ("0", "0")))
     at = datetime.fromtimestamp(int(seconds), tz=UTC)
     signer = signer if status == "G" else ""
-    return Commit(sha, at, author, email, signer, committer, subject, body, added, removed, not parents)
+    return Commit(sha, at, author, email, signer, name, committer, subject, body, added, removed, not parents)
 
 
-def _signed_by(signers: str) -> dict[str, str]:
-    """Return the configuration with which git verifies signatures, as its environment."""
-    settings = {"gpg.format": "ssh", "gpg.ssh.allowedSignersFile": signers}
-    keys = {f"GIT_CONFIG_KEY_{at}": key for at, key in enumerate(settings)}
-    return {**keys, **{f"GIT_CONFIG_VALUE_{at}": value for at, value in enumerate(settings.values())}}
+def _configuration(settings: Mapping[str, str]) -> dict[str, str]:
+    """Return settings as git's environment has them, which comes before a repository's own."""
+    values = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for at, (name, value) in enumerate(settings.items()):
+        values |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
+    return values
+
+
+def shallow(repository: Repository) -> set[str]:
+    """Return the commits before which the history was cut off: git takes all older lines for theirs."""
+    path = repository.common / "shallow"
+    return set(_text(path).split()) if path.is_file() else set()
 
 
 def has_history(repository: Repository, commit: str, path: str) -> bool:
@@ -534,6 +544,7 @@ def _called(
         "GIT_ALLOW_PROTOCOL": "none",
         "GIT_NO_LAZY_FETCH": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_GRAFT_FILE": os.devnull,
         "GIT_EDITOR": "false",
         **more,
     }

@@ -158,6 +158,7 @@ def approve(
         decision = _decision(row, ProposalVerdict.PROMOTE, tier, by, reason, when, after=changed.get("text"), **said)
         _settle(row, decision, state=ProposalState.APPROVED, problem="", **changed)
         if tier == Tier.PERSON and (typed or not changed):
+            vouched.withdraw([row.target] if row.target else [], row.file.project_id)
             vouched.vouch([row.text], row.file.project_id, by=by, at=when)
     return row
 
@@ -306,7 +307,8 @@ def undo(pk: int, *, by: str, reason: str = "", at: datetime | None = None) -> P
             changed |= {"kind": ProposalKind.ADD, "target": "", "merged_count": 0}
         row.decisions.filter(pk=last.pk).update(undone_at=when)
         changed["trust"] = _trust_of(row)
-        vouched.withdraw([row.text], row.file.project_id)
+        if last.verdict == ProposalVerdict.PROMOTE and last.tier == Tier.PERSON:
+            vouched.withdraw([row.text], row.file.project_id)
         _wait_for_person(row, decision, **changed)
     return row
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -32,6 +32,7 @@ from memories.models import (
 )
 
 BY_HAND = "operator (edited by hand)"
+LOOKED_BACK = timedelta(days=1)
 MOST_PRUNED = 20
 """Removals that are proposed at once when a file is nearly full."""
 LONGEST_BODY = 10_000
@@ -109,7 +110,7 @@ def _save(row: MemoryFile, snapshot: Seen, at: datetime, **columns: Any) -> None
     with transaction.atomic():
         if is_whole:
             row.commits.exclude(sha__in=[one.sha for one in commits]).delete()
-        _store_commits(row, commits, at)
+        _store_commits(row, commits, git.shallow(repository), at)
         if blamed or not snapshot.committed:
             columns["blame"] = _blame_of(row, snapshot, text, blamed)
         if row.read_at is not None:
@@ -146,9 +147,27 @@ def _problem_of(snapshot: Seen) -> str:
     return ""
 
 
-def _store_commits(row: MemoryFile, commits: Sequence[git.Commit], at: datetime) -> None:
-    begun = row.read_at or (row.project.created_at if row.project else at)
-    agents = committers.at_work(row.project, begun, at)[:200] if commits else ""
+def _nobodys(row: MemoryFile, commits: Sequence[git.Commit], cut_off: Collection[str], at: datetime) -> dict[str, str]:
+    """Return why commits are nobody's word for what their rows do not say: who was at work, or who committed.
+
+    A line that was seen before it was committed may be an agent's of the day before.
+    """
+    if row.project is None:
+        return {one.sha: committers.NOT_TRUSTED for one in commits}
+    lines = parse(row.text).lines
+    had_uncommitted = any(pk is None and text.strip() for (text, _), pk in zip(lines, row.blame, strict=False))
+    since = row.read_at - LOOKED_BACK if row.read_at and had_uncommitted else row.read_at
+    seen = committers.seen_with([one.sha for one in commits], committers.Look(row.project, since, at))
+    by_agents = {
+        one.sha: committers.NAMES_AGENT
+        for one in commits
+        if not one.is_ours and committers.AGENTS.search(f"{one.committer} {one.committer_email}")
+    }
+    return {**seen, **by_agents, **dict.fromkeys(cut_off, committers.CUT_OFF)}
+
+
+def _store_commits(row: MemoryFile, commits: Sequence[git.Commit], cut_off: Collection[str], at: datetime) -> None:
+    nobodys = _nobodys(row, commits, cut_off, at) if commits else {}
     uuids = {uuid for one in commits for uuid in one.trailers.get("Proposal", []) if UUID.fullmatch(uuid)}
     by_uuid = {str(uuid): pk for uuid, pk in row.proposals.filter(uuid__in=uuids).values_list("uuid", "pk")}
     MemoryFileCommit.objects.bulk_create(
@@ -161,7 +180,7 @@ def _store_commits(row: MemoryFile, commits: Sequence[git.Commit], at: datetime)
                 author=fold(one.author)[:200],
                 email=fold(one.author_email)[:200],
                 signer=fold(one.signer)[:200],
-                agents=agents,
+                agents=nobodys[one.sha],
                 is_ours=one.is_ours and one.author == git.NAME,
                 subject=fold(one.subject)[:500],
                 body=one.body.replace("\0", "")[:LONGEST_BODY],

@@ -21,7 +21,7 @@ from claudeops.lib.secrets import mask
 from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.capture.topics import topics
-from memories.committers import Commit, why_nobodys
+from memories.committers import CUT_OFF, Commit, why_nobodys
 from memories.curate.document import SECTIONS, parse
 from memories.injection.budget import cut, tokens
 from memories.injection.escape import safe
@@ -168,7 +168,9 @@ def _is_persons(commit: MemoryFileCommit, file: MemoryFile) -> bool:
     stated = Commit(
         commit.sha, commit.author, commit.email, body=f"{commit.subject}\n{commit.body}", signer=commit.signer
     )
-    return not commit.is_ours and not why_nobodys(stated, file.project, commit.agents)
+    if commit.is_ours or commit.agents == CUT_OFF:
+        return False
+    return not why_nobodys(stated, file.project, commit.agents)
 
 
 def _waits(entry: _Entry, is_persons: bool) -> str:

@@ -25,6 +25,7 @@ from memories.curate.rules import Given, Ruling
 from memories.curate.triage_question import INSTRUCTIONS, PROMOTE, REJECT, Asked, Found, Verdicts, message, read
 from memories.curate.words import likeness
 from memories.errors import Conflict, MemoriesError
+from memories.lifecycle import vouched
 from memories.llm import Answer, Unavailable, Used
 from memories.llm.batch import LOOKED_AT, SIZES, Batch, Questions
 from memories.llm.roles import chosen
@@ -131,7 +132,8 @@ def given_of(row: Proposal) -> Given:
         trust=row.trust,
         entries=entries_of(row.file),
         rejected_before=rejected.exists(),
-        provisional=any(trust.kept_back(one) for one in observations),
+        provisional=not vouched.vouched([row.text], row.file.project_id)
+        and any(trust.kept_back(one) for one in observations),
     )
 
 

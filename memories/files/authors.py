@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
+from secrets import token_hex
 
 from claudeops.lib.secrets import mask
 from memories import committers
@@ -142,20 +143,31 @@ def _people(folder: Path, commits: Iterable[str], look: Look) -> dict[str, str]:
     wanted = sorted(commits)
     if not wanted:
         return {}
-    form = "%H%x00%an%x00%ae%x00%cn%x00%B%x00"
+    mark = token_hex(8)  # no message holds it
+    form = f"{mark}%H%x00%an%x00%ae%x00%cn <%ce>%x00%B%x00"
     with committers.signers_of(look.project) as signers:
-        form += "%G?%x00%GS%x01" if signers else "%x00%x01"
-        options = committers.signature_options(signers)
+        form += "%G?%x00%GS" if signers else "%x00"
+        settings = committers.signature_settings(signers) if signers else {}
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         output = _text(folder, *options, "log", "--no-walk=unsorted", f"--format={form}", *wanted)
+    cut_off = _shallow(folder)
     found = []
-    for record in output.split("\x01"):
+    for record in output.split(mark)[1:]:
         parts = record.strip("\n").split("\x00")
-        if len(parts) == 7:
+        if len(parts) == 7 and parts[0] not in cut_off:
             sha, name, email, committer, body, status, signer = parts
-            signed = signer if status == "G" else ""
-            found.append(committers.Commit(sha, name, email, committer, body, signed))
+            found.append(committers.Commit(sha, name, email, committer, body, signer if status == "G" else ""))
     people = committers.people(found, look)
     return {commit: BY_GIT + (fold(mask(name))[:LONGEST_NAME] or "unnamed") for commit, name in people.items()}
+
+
+def _shallow(folder: Path) -> set[str]:
+    """Return the commits before which the history was cut off: git takes all older lines for theirs."""
+    path = _text(folder, "rev-parse", "--git-path", "shallow").strip()
+    try:
+        return set((folder / path).read_text(encoding="ascii").split()) if path else set()
+    except (OSError, UnicodeDecodeError):
+        return set()
 
 
 def _text(folder: Path, *arguments: str) -> str:

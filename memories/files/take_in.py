@@ -8,7 +8,9 @@ from datetime import timedelta
 from django.db import transaction
 
 from memories import store
+from memories.capture.gate import judge
 from memories.capture.statement import Provenance, Statement
+from memories.capture.text import fold
 from memories.committers import at_work
 from memories.errors import InvalidMemory, MemoriesError
 from memories.files import conflicts, storage
@@ -55,9 +57,12 @@ def take_in(context: Context, document: Document, found: Comparison) -> tuple[in
     return count, notes
 
 
-def _provenance(context: Context, author: str) -> Provenance:
-    """Return the provenance of a line: a person's who committed it, else of outside text, which the gate judges."""
-    person = is_person(author)
+def _provenance(context: Context, author: str, text: str) -> Provenance:
+    """Return the provenance of a line: a person's who committed it, else of outside text, which the gate judges.
+
+    What the gate does not allow is no person's by a commit: one of all that is there is no word about each line.
+    """
+    person = is_person(author) and judge(text, fold(text)).verdict == Verdict.ALLOW
     return Provenance(
         Source.HUMAN if person else Source.IMPORT,
         author,
@@ -78,7 +83,7 @@ def _add(context: Context, entry: Entry, authors: Authors) -> int:
             _bring_back(context, back, entry, author, category)
             return 1
         statement = Statement(category, entry.text, taxonomy=AGENT.slug, confidence=1.0 if is_person(author) else 0.7)
-        stored = store.place(statement, _provenance(context, author), at=context.at)
+        stored = store.place(statement, _provenance(context, author, entry.text), at=context.at)
     except InvalidMemory as error:
         log.info("a line of %s is not stored: %s", context.path, error)
         return 0
@@ -108,7 +113,7 @@ def _bring_back(context: Context, memory: Memory, entry: Entry, author: str, cat
         verbs.reactivate(memory, by=author, at=context.at, reason="Back in the file.")
         if memory.category != category:
             verbs.edit(memory.pk, by=author, at=context.at, reason="Changed in the file.", category=category)
-        if memory.waits and is_person(author):
+        if memory.waits and memory.verdict == Verdict.ALLOW and is_person(author):
             verbs.approve(memory, by=author, at=context.at, reason="Committed in the file.", expected_text=entry.text)
         _place(context, memory.pk, entry, author)
 
@@ -140,7 +145,7 @@ def _change(context: Context, one: Changed, authors: Authors) -> str:
                 reason="Changed in the file.",
                 observation=verbs.UNSET if one.text is None else one.text,
                 category=verbs.UNSET if one.category is None else one.category,
-                provenance=_provenance(context, author),
+                provenance=_provenance(context, author, one.entry.text),
             )
             _place(context, one.memory_id, one.entry, author)
     except MemoriesError as error:  # held by the gate: a person decides

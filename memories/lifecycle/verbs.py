@@ -23,7 +23,7 @@ from memories.lifecycle.merge import delete, merge
 from memories.lifecycle.new_text import checked_text
 from memories.lifecycle.rules import OWN_END, Lifetimes, after_edit
 from memories.lifecycle.write import Why, apply, check_unchanged, difference, locked
-from memories.models import Change, Inactive, Memory, MemoryChange, Project, Trust, Verdict, is_person, to_utc
+from memories.models import Change, Inactive, Memory, MemoryChange, Project, Trust, Verdict, stands_behind, to_utc
 from memories.models.memory import TEXT_START
 from memories.taxonomy import PROJECT, TAXONOMIES, Taxonomy
 
@@ -328,7 +328,7 @@ def approve(
         if expected_text is not None and row.observation != expected_text:
             latest = MemoryChange.objects.filter(memory=row).order_by("-pk").first()
             raise Conflict(f"The text of memory {row.pk} was changed.", "Read it again.", current=row, change=latest)
-        new = approved(row, why.at, user_id(by), by_person=is_person(by))
+        new = approved(row, why.at, user_id(by), by_person=stands_behind(by))
         return apply(row, Change.APPROVED, new, why, caller=memory)
 
 

@@ -13,7 +13,7 @@ from django.db.models import Q
 from django.utils.crypto import salted_hmac
 
 from memories.capture.text import fold
-from memories.models import Change, Memory, MemoryChange, VouchedText, is_person
+from memories.models import Change, Memory, MemoryChange, Verdict, VouchedText, stands_behind
 
 FOR = (Change.CREATED, Change.APPROVED, Change.EDITED, Change.REINFORCED)
 AGAINST = (Change.DEACTIVATED, Change.DELETED, Change.RESTORED)
@@ -50,8 +50,9 @@ def vouched(texts: Iterable[str], project: int | None) -> dict[str, VouchedText]
 
 def follow(changes: Iterable[MemoryChange]) -> None:
     """Keep what people's changes of memories say about their texts, in the transaction of the changes."""
-    by_person = [one for one in changes if one.session_id is None and is_person(one.actor)]
-    told = [one for one in by_person if one.kind in (*FOR, *AGAINST)]
+    told = [
+        one for one in changes if one.session_id is None and one.kind in (*FOR, *AGAINST) and stands_behind(one.actor)
+    ]
     if not told:
         return
     rows = Memory.objects.in_bulk([one.memory_id for one in told if one.memory_id is not None])
@@ -59,11 +60,14 @@ def follow(changes: Iterable[MemoryChange]) -> None:
     begun: dict[tuple[int | None, str, datetime], list[str]] = {}
     for change in told:
         memory = rows.get(change.memory_id or 0)
-        if change.kind in AGAINST or memory is None or not memory.active:
-            text = change.before.get("observation") or (memory.observation if memory else "")
-            project = change.before.get("project_id", memory.project_id if memory else None)
-            ended.setdefault(project, []).append(str(text))
-        elif change.kind != Change.EDITED or "observation" in change.after or memory.confirmed_at is not None:
+        now = (memory.observation, memory.project_id) if memory else ("", None)
+        before = (str(change.before.get("observation", now[0])), change.before.get("project_id", now[1]))
+        is_out = change.kind in AGAINST or memory is None or not memory.active
+        if is_out or before != now:  # a correction, or a move to another project
+            ended.setdefault(before[1], []).append(before[0])
+        if is_out or memory is None or memory.verdict != Verdict.ALLOW:
+            continue
+        if change.kind != Change.EDITED or before != now or memory.confirmed_at is not None:
             begun.setdefault((memory.project_id, change.actor, change.at), []).append(memory.observation)
     for project, texts in ended.items():
         withdraw(texts, project)

@@ -10,7 +10,17 @@ from memories.models.agent_file import (
     ConflictKind,
     FileState,
 )
-from memories.models.change import By, Change, Listed, MemoryChange, drop_lost_links, is_person, states_before, to_utc
+from memories.models.change import (
+    By,
+    Change,
+    Listed,
+    MemoryChange,
+    drop_lost_links,
+    is_person,
+    stands_behind,
+    states_before,
+    to_utc,
+)
 from memories.models.curating import (
     CommitKind,
     MemoryFile,
@@ -171,6 +181,7 @@ __all__ = [
     "is_person",
     "lowest",
     "moment_of",
+    "stands_behind",
     "states_before",
     "to_utc",
     "trust_of",

@@ -122,6 +122,11 @@ def is_person(actor: str) -> bool:
     return actor not in ("", "system", "import", "mcp") and not actor.startswith(NO_PERSON)
 
 
+def stands_behind(actor: str) -> bool:
+    """Whether a change by this actor is a person's own word: no token's, and not that of an uncommitted line."""
+    return is_person(actor) and actor != "file" and not actor.startswith("token ")
+
+
 COLUMNS = {field.attname: field for field in Memory._meta.concrete_fields if field.attname not in ("id", "uuid")}
 """The columns of a memory that a change may alter."""
 

@@ -217,7 +217,7 @@ class Project(models.Model):
         db_default="",
         help_text="E-mail addresses, one a line. A commit of theirs is their word, unless an agent was at work then.",
     )
-    allowed_signers = MaskedTextField(
+    allowed_signers = models.TextField(
         "allowed signers",
         blank=True,
         default="",

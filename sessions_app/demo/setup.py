@@ -265,7 +265,7 @@ def _receipts(path: Path, project: Project | None, at: datetime) -> None:
     PromptReceipt.objects.bulk_create(
         (
             PromptReceipt(
-                cli_session_id=lines[0]["sessionId"], prompt=prompt, transcript_path=path, project=project, **times
+                cli_session_id=lines[0]["sessionId"], prompt=prompt, transcript_path=str(path), project=project, **times
             )
             for prompt in ("", *map(prompt_hash, typed))
         ),

@@ -43,7 +43,9 @@ def _keep(call: HookCall) -> None:
     heard: dict[str, Any] = {"heard_at": call.at, "ended_at": None}
     if call.payload.by_agent:  # a later start, such as a resume, by an agent
         heard["by_agent"] = True
-    PromptReceipt.objects.filter(cli_session_id=session, prompt="").update(**heard)
+    start = PromptReceipt.objects.filter(cli_session_id=session, prompt="")
+    start.update(**heard)
+    start.exclude(project=call.project).update(project=None)  # in more than one folder: it may write in any
 
 
 def end(call: HookCall) -> HookAnswer | None:
@@ -65,15 +67,14 @@ def at_work(project: Project | None, since: datetime, until: datetime) -> str:
         ours = ours.filter(Q(project=project) | Q(project=None))
     if session := ours.order_by("pk").first():
         return f"session {session.pk} was at work"
-    others = (
-        PromptReceipt.objects.filter(prompt="")
-        if anywhere
-        else PromptReceipt.objects.filter(prompt="", project=project)
-    )
+    others = PromptReceipt.objects.filter(prompt="")
+    if not anywhere:
+        others = others.filter(Q(project=project) | Q(project=None))
     open_or_late = Q(ended_at__gte=since - AFTER) | Q(ended_at=None, heard_at__gte=since - SILENT)
     if receipt := others.filter(open_or_late, at__lte=until).order_by("pk").first():
         return f"session {receipt.cli_session_id[:36]} of the CLI was at work"
-    return "" if others.exists() else UNWATCHED
+    watched = others if anywhere else others.filter(project=project)
+    return "" if watched.exists() else UNWATCHED
 
 
 HANDLERS[START].append(prove)

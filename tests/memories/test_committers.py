@@ -57,7 +57,6 @@ def test_whose_word_a_commit_is(subtests) -> None:
     assert why_nobodys(commit(""), Project(slug="new"), "") == NOT_TRUSTED
 
 
-@pytest.mark.xfail(strict=True, reason="some ways in which agents sign are not known")
 @pytest.mark.parametrize(
     "stated",
     [

@@ -144,7 +144,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.ModelCall": {"role", "backend", "prompt_hash"},
         "memories.Project": {
             *("slug", "default_expiry", "files_folder", "files_limits", "files_pattern", "files_sections"),
-            "memory_path",
+            *("memory_path", "allowed_signers"),
         },
         "memories.SeenCommit": {"sha", "agents"},
         "memories.VouchedText": {"digest", "by"},

@@ -137,7 +137,6 @@ def test_two_triages_after_the_confirmation_promote_it_once(shop) -> None:
     assert row.decisions.filter(verdict="promote").count() == 1
 
 
-@pytest.mark.xfail(strict=True, reason="another observation of the proposal that waits makes the rules pass it on")
 def test_an_observation_in_other_words_that_still_waits_asks_for_no_second_decision(shop) -> None:
     memory, beside = (
         learned(shop),

@@ -67,7 +67,6 @@ def test_allowed_signers_of_the_repository_count_for_nothing(shop: Project, ada:
     assert latest(shop).signer == ""
 
 
-@pytest.mark.xfail(strict=True, reason="the repository's configuration names the program that verifies signatures")
 def test_no_program_of_the_repository_verifies_a_signature(shop: Project, ada: Key, tmp_path: Path) -> None:
     Project.objects.filter(pk=shop.pk).update(allowed_signers=ada.allowed("ada@example.org"))
     commit(shop, *make_key(tmp_path, "other").signing)
@@ -100,7 +99,6 @@ def test_which_agents_were_at_work_is_kept_with_the_commit_whatever_date_it_has(
     assert latest(shop).agents == ""
 
 
-@pytest.mark.xfail(strict=True, reason="the row of a commit is made anew, and what was found first is forgotten")
 def test_a_commit_of_an_agent_stays_one_when_the_repository_is_rewound_and_comes_back(shop: Project) -> None:
     session = PromptReceipt.objects.create(cli_session_id="s-1", project=shop)
     commit(shop)
@@ -113,7 +111,6 @@ def test_a_commit_of_an_agent_stays_one_when_the_repository_is_rewound_and_comes
     assert latest(shop).agents == agents
 
 
-@pytest.mark.xfail(strict=True, reason="MEMORY.md does not look at who committed, which agent files do")
 def test_a_commit_that_an_agent_committed_for_a_person_names_the_agent(
     shop: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,7 +121,6 @@ def test_a_commit_that_an_agent_committed_for_a_person_names_the_agent(
     assert LINE in waits(shop)
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="a control character in a message splits git's answer")
 def test_a_message_with_our_own_separators_says_nothing_for_its_commit(shop: Project) -> None:
     commit(shop, author="Eve <eve@example.org>", message="Note it\x01" + "f" * 40 + "\x02 Ada ada@example.org")
     found = latest(shop)

@@ -125,7 +125,6 @@ def test_a_date_changes_nothing(repository: Repository, project: Project, ada: K
                 assert author(repository) == said
 
 
-@pytest.mark.xfail(strict=True, reason="git verifies an allowed key's end by the commit's own date")
 def test_a_key_that_is_allowed_until_a_day_signs_nothing_later_under_an_earlier_date(
     repository: Repository, project: Project, at_work: PromptReceipt, ada: Key
 ) -> None:
@@ -150,7 +149,7 @@ POINT = hashlib.sha512(b"a point").digest()
         public("ssh-rsa", b"\x01\x00\x01", b"\x00" + POINT * 6),
         public("ecdsa-sha2-nistp256", b"nistp256", b"\x04" + POINT),
         *(
-            pytest.param(key, marks=pytest.mark.xfail(strict=True, reason="a key with touch is masked as a secret"))
+            key
             for key in (
                 public("sk-ssh-ed25519@openssh.com", POINT[:32], b"ssh:"),
                 public("sk-ecdsa-sha2-nistp256@openssh.com", b"nistp256", b"\x04" + POINT, b"ssh:"),
@@ -176,7 +175,6 @@ printf '\\n[GNUPG:] NEWSIG\\n[GNUPG:] GOODSIG 0123456789ABCDEF Ada\\n[GNUPG:] TR
 """
 
 
-@pytest.mark.xfail(strict=True, reason="the repository's configuration names the program that verifies signatures")
 @pytest.mark.parametrize(
     ("setting", "kind", "says"),
     [
@@ -214,7 +212,7 @@ def test_no_program_of_the_repository_verifies_a_signature(
 @pytest.mark.parametrize(
     "told_to_git",
     [
-        pytest.param("shallow", marks=pytest.mark.xfail(strict=True, reason="all lines are the oldest commit's")),
+        "shallow",
         "grafts",
         "replace",
     ],

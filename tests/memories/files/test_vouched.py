@@ -58,7 +58,6 @@ def test_a_commit_that_came_while_an_agent_was_at_work_vouches_for_nothing(proje
     assert not VouchedText.objects.exists()
 
 
-@pytest.mark.xfail(strict=True, reason="models.is_person takes `file`, the author of an uncommitted line, for a person")
 def test_a_changed_line_that_is_not_committed_vouches_for_nothing(project: Project, file: Repository) -> None:
     file.change(f"- {SHORT}\n", f"- {LONG}\n")
     sync_file(project, "research")
@@ -66,7 +65,6 @@ def test_a_changed_line_that_is_not_committed_vouches_for_nothing(project: Proje
     assert not stands(project, LONG)
 
 
-@pytest.mark.xfail(strict=True, reason="models.is_person takes `file`, the author of an uncommitted line, for a person")
 def test_a_removed_line_that_is_not_committed_withdraws_nothing(project: Project, file: Repository) -> None:
     vouch([SHORT], project.pk, by="ada", at=timezone.now())
     file.change(f"- {SHORT}\n", "")
@@ -84,7 +82,6 @@ def test_a_held_line_stays_held_when_it_is_committed(project: Project, file: Rep
     assert not VouchedText.objects.exists()
 
 
-@pytest.mark.xfail(strict=True, reason="a line that comes back by a commit is approved, also one that the gate holds")
 def test_a_held_line_stays_held_when_it_is_taken_out_and_comes_back_by_a_commit(
     project: Project, file: Repository
 ) -> None:
@@ -97,10 +94,9 @@ def test_a_held_line_stays_held_when_it_is_taken_out_and_comes_back_by_a_commit(
     file.commit()
     sync_file(project, "research")
     memory = Memory.objects.get(observation=HELD)
-    assert (memory.verdict, memory.trust) == (Verdict.HOLD, "imported")
+    assert (memory.verdict, memory.trust) == (Verdict.HOLD, "external")
 
 
-@pytest.mark.xfail(strict=True, reason="a committed line skips the gate, which one of MEMORY.md does not")
 @pytest.mark.parametrize("way", ["new", "changed"])
 def test_what_has_an_attack_form_is_held_though_a_person_committed_it(
     project: Project, file: Repository, way: str

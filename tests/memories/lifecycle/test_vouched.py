@@ -127,7 +127,6 @@ def test_neither_a_session_nor_the_system_vouches_or_withdraws(subtests) -> None
     assert VouchedText.objects.count() == 1
 
 
-@pytest.mark.xfail(strict=True, reason="models.is_person takes the name of a token for a person")
 def test_no_token_vouches_or_withdraws() -> None:
     verbs.approve(known(), by="token laptop")
     assert not VouchedText.objects.exists()
@@ -136,7 +135,6 @@ def test_no_token_vouches_or_withdraws() -> None:
     assert stands()
 
 
-@pytest.mark.xfail(strict=True, reason="models.is_person takes `file`, the author of an uncommitted line, for a person")
 def test_an_uncommitted_line_of_a_file_vouches_for_nothing() -> None:
     line = Provenance("import", "file", exposure="outside", channel="file")
     verbs.edit(known(observation=OTHER), by="file", observation=TEXT, provenance=line)
@@ -206,7 +204,6 @@ def test_a_text_that_was_purged_is_refused_though_somebody_stands_behind_it() ->
     assert not Memory.objects.exists()
 
 
-@pytest.mark.xfail(strict=True, reason="follow() vouches for a held memory of which a person changes something else")
 def test_what_the_gate_holds_is_vouched_for_by_an_approval_alone() -> None:
     for act in (
         lambda one: verbs.edit(one, by="ada", category="behavior", provenance=ADA),
@@ -219,7 +216,6 @@ def test_what_the_gate_holds_is_vouched_for_by_an_approval_alone() -> None:
         assert not stands()
 
 
-@pytest.mark.xfail(strict=True, reason="a correction leaves the vouch of the old text")
 def test_a_correction_withdraws_the_old_text() -> None:
     memory = known()
     verbs.approve(memory, by="ada")
@@ -227,7 +223,6 @@ def test_a_correction_withdraws_the_old_text() -> None:
     assert stands(OTHER) and not stands(TEXT)
 
 
-@pytest.mark.xfail(strict=True, reason="a memory that moves to another project stays vouched for in the old one")
 def test_a_memory_that_moves_is_vouched_for_where_it_is() -> None:
     shop, other = ProjectFactory(), ProjectFactory()
     memory = known(project=shop)
