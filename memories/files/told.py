@@ -1,7 +1,8 @@
 """What an agent is told of its memory file: the lines that are trusted, made safe for a prompt, within the limits.
 
-It is not the file as it stands: a line that is held, unconfirmed or in conflict stays in the file and is left out here,
-and what the agent knows and the file has no room for is told as well, in as many bytes again.
+The lines keep the order of the file, and a list goes with its lead-in. A line that is held, unconfirmed or in conflict
+stays in the file and is left out here with all that a reader takes together with it: what is left of a list may say the
+opposite. What the agent knows and the file has no room for is told as well, in as many bytes again.
 Reads the database alone, so that it answers while a hook waits.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,27 +18,33 @@ from typing import Any
 from django.utils import timezone
 
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import CODE, Heading, Part, passages
 from memories.capture.fields import agent_id
 from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.capture.topics import topics
 from memories.files.comparison import CONTRADICTS
-from memories.files.document import MOST_ENTRIES, Document, parse
+from memories.files.document import FENCED, Document, parse
 from memories.files.limits import Limits
 from memories.files.sections import RECENT, sections_for
 from memories.files.unchanged import is_well
 from memories.injection.budget import tokens
 from memories.injection.escape import safe
 from memories.injection.ops import below_threshold, held, inactive
-from memories.models import AgentFile, FileState, Memory, Verdict
+from memories.models import AgentFile, AgentFileEntry, FileState, Memory, Verdict
 from memories.models.trust import kept_back
 from memories.taxonomy import AGENT
 
 IN_FILE, NOT_IN_FILE = "in its file", "known to it, and not in its file"
 IN_CONFLICT = "in conflict: a person decides which text holds"
 NO_ROOM = "no room within the limits of the file"
-MOST_PROSE = 100
-"""Lines of prose that are told; a file of notes has few."""
+WITH_IT = "left out with what stands beside it: {}"
+NO_MEMORY = "the gate did not take it as a memory"
+CODE_STANDS = "it holds code, which is not told"
+SECTION_LEVEL = 2
+LONG_HEADING = 4
+"""Words from which on a heading is judged as a sentence."""
+DEEPEST = 6
 BETWEEN = "\n\n"
 READ = (
     *("file", "section", "text", "since", "position", "left_because"),
@@ -78,23 +85,43 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line that may be told, as it stands in the file and as it is told. `memory` is None for prose."""
+    """One line, with its bullet and its indent. `memory` is None for prose; `why_not` keeps it back."""
+
+    shown: str
+    text: str
+    memory: Memory | None
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """Lines that are told together or not at all: a list with its lead-in, or an entry with what stands below it.
+
+    `under` are the sub-headings above it, as they are told.
+    """
 
     section: str
-    text: str
-    shown: str
-    memory: Memory | None
+    lines: tuple[_Line, ...]
     since: datetime | None
-    order: int
+    in_file: bool = True
+    under: tuple[str, ...] = ()
+
+    @property
+    def why_not(self) -> str:
+        return next((line.why_not for line in self.lines if line.why_not), "")
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        return (*self.under, *(line.shown for line in self.lines))
 
     @property
     def bytes(self) -> int:
-        return len(self.shown.encode()) + 1
+        return sum(len(row.encode()) + 1 for row in self.rows)
 
     @property
     def rank(self) -> tuple[bool, float, float]:
         """Order what leaves first: Recent Learnings, the lowest confidence, the oldest. Prose stays longest."""
-        confidence = 2.0 if self.memory is None else self.memory.confidence
+        confidence = min((line.memory.confidence for line in self.lines if line.memory), default=2.0)
         return (self.section != RECENT, confidence, self.since.timestamp() if self.since else 0.0)
 
 
@@ -115,48 +142,89 @@ def told(file: AgentFile) -> Told:
     if document.unreadable:  # an earlier version took a merge conflict as it was
         return Told(file=file.pk, path=file.path)
     conflicts = set(file.conflicts.filter(answered_at=None).values_list("memory_id", flat=True)) - {None}
-    lines: list[_Line] = []
-    outside: list[Memory] = []
-    omissions: list[tuple[str, Memory | None, str]] = []
     rows = file.entries.exclude(left_because=CONTRADICTS).select_related("memory").only(*READ)
-    for order, row in enumerate(rows.order_by("position", "pk")):
-        memory = row.memory
-        if row.left_because:
-            outside += [memory] if memory is not None else []
-        elif why := _why_not(memory, conflicts):
-            omissions.append((row.text, memory, why))
-        elif memory is not None:
-            lines.append(_line(row.section, memory.observation, order, memory, row.since))
-    for order, (section, text) in enumerate(_prose(document)):
-        if why := _why_not_prose(text):
-            omissions.append((text, None, why))
-        else:
-            lines.append(_line(section, text, order - MOST_PROSE))
-    names = [section.name for section in document.sections]
-    most = Limits.of(file.limits, file.project.files_limits).bytes
+    entries = list(rows.order_by("position", "pk"))
+    outside = [row.memory for row in entries if row.left_because and row.memory is not None]
+    in_file = [row for row in entries if not row.left_because]
+    by_line = _by_line(document, in_file)
+    units = _units(document, by_line, conflicts)
+    units += [_lost(row, conflicts) for row in in_file if row not in by_line.values()]
+    omissions = [
+        (line, line.why_not or WITH_IT.format(unit.why_not)) for unit in units if unit.why_not for line in unit.lines
+    ]
     section_of = sections_for(file.agent, file.project.files_sections).section_of
     others = [
-        _line(section_of(memory.category), memory.observation, MOST_ENTRIES + order, memory, memory.created_at)
-        for order, memory in enumerate([*outside, *_unwritten(file)])
+        _Unit(section_of(memory.category), (_line(memory.observation, memory),), memory.created_at, in_file=False)
+        for memory in [*outside, *_unwritten(file)]
         if not _why_not(memory, conflicts)
     ]
-    (file_lines, no_room), (more, none_left) = _within(lines, most), _within(others, most)
-    omissions += [(line.text, line.memory, NO_ROOM) for line in (*no_room, *none_left)]
-    text = mask(_text([*file_lines, *more], names))
+    most = Limits.of(file.limits, file.project.files_limits).bytes
+    told_units, no_room = _within([one for one in units if not one.why_not], most)
+    more, none_left = _within(others, most)
+    omissions += [(line, NO_ROOM) for unit in (*no_room, *none_left) for line in unit.lines]
+    text = mask(_text([*told_units, *more], [section.name for section in document.sections]))
     return Told(
         text=text,
         sha256=hashlib.sha256(text.encode()).hexdigest() if text else "",
         tokens=tokens(text),
         included=[
-            _entry(line.memory, IN_FILE if line.order < MOST_ENTRIES else NOT_IN_FILE)
-            for line in (*file_lines, *more)
+            _entry(line.memory, IN_FILE if unit.in_file else NOT_IN_FILE)
+            for unit in (*told_units, *more)
+            for line in unit.lines
             if line.memory is not None
         ],
-        left_out=[_entry(memory, why) for _, memory, why in omissions if memory is not None],
-        untold=[{"text": mask(text)[:400], "reason": why} for text, memory, why in omissions if memory is None],
+        left_out=[_entry(line.memory, why) for line, why in omissions if line.memory is not None],
+        untold=[{"text": mask(line.text)[:400], "reason": why} for line, why in omissions if line.memory is None],
         file=file.pk,
         path=file.path,
     )
+
+
+def _by_line(document: Document, rows: Iterable[AgentFileEntry]) -> dict[int, AgentFileEntry]:
+    """Return the rows of the file's entries by the lines in which these begin."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for entry in document.entries:
+        places.setdefault((entry.section.casefold(), entry.text), []).append(entry.start)
+    by_line = {}
+    for row in rows:
+        if lines := places.get((row.section.casefold(), row.text)):
+            by_line[lines.pop(lines.index(row.position) if row.position in lines else 0)] = row
+    return by_line
+
+
+def _lost(row: AgentFileEntry, conflicts: set[int]) -> _Unit:
+    """Return the unit of a row whose line the text does not have."""
+    text = row.memory.observation if row.memory else row.text
+    return _Unit(row.section, (_line(text, row.memory, why_not=_why_not(row.memory, conflicts)),), row.since)
+
+
+def _units(document: Document, rows: Mapping[int, AgentFileEntry], conflicts: set[int]) -> list[_Unit]:
+    """Return the passages of the file in its order; `rows` are those of its entries, by their first lines.
+
+    An entry without a row is no memory: the gate did not take it.
+    """
+    entries = {entry.start for entry in document.entries}
+    sections = {section.line: section.name for section in document.sections}
+    classes = [CODE if one == FENCED else one for one in document.classes]
+    units = []
+    for passage in passages([text for text, _ in document.lines], classes):
+        section = next((sections[one.at] for one in passage.under if one.at in sections), "")
+        above = [one for one in passage.under if one.level > SECTION_LEVEL]
+        blocked = next((why for one in (section, *(one.text for one in above)) if (why := _why_not_heading(one))), "")
+        since = [row.since for part in passage.parts if (row := rows.get(part.at))]
+        lines: list[_Line] = []
+        for part in passage.parts:
+            row = rows.get(part.at)
+            if row:
+                why = _why_not(row.memory, conflicts)
+            elif part.at in entries:
+                why = NO_MEMORY
+            else:
+                why = CODE_STANDS if part.is_code else _why_not_prose(part.text)
+            text = row.memory.observation if row and row.memory else row.text if row else part.text
+            lines.append(_line(text, row.memory if row else None, part, why or blocked))
+        units.append(_Unit(section, tuple(lines), min(since, default=None), under=tuple(map(_sub_heading, above))))
+    return units
 
 
 def _unwritten(file: AgentFile) -> list[Memory]:
@@ -187,51 +255,61 @@ def _why_not(memory: Memory | None, conflicts: set[int]) -> str:
 def _why_not_prose(text: str) -> str:
     """Say why a line of prose is not told. Nobody confirms prose, so what would need a confirmation is left out."""
     judgement = judge(text, fold(text))
-    if judgement.verdict != "allow":
+    if judgement.verdict == "hold":  # what says little is told with the rest
         return held(judgement.reason)
     about = topics(text)
     return f"prose about {', '.join(about)}: write it as an entry, so that a person can confirm it" if about else ""
 
 
-def _prose(document: Document) -> list[tuple[str, str]]:
-    """Return (section, line) of what people wrote between the entries."""
-    return [(section.name, text) for section in document.sections for text in section.prose][:MOST_PROSE]
+def _sub_heading(one: Heading) -> str:
+    return f"{'#' * min(one.level + 1, 6)} {safe(mask(one.text))}"
 
 
-def _line(section: str, text: str, order: int, memory: Memory | None = None, since: datetime | None = None) -> _Line:
-    return _Line(section, text, f"- {safe(text)}", memory, since, order)
+def _why_not_heading(title: str) -> str:
+    """Say why nothing below a heading is told; a few words of it name something, and order nothing."""
+    return _why_not_prose(title) if len(title.split()) >= LONG_HEADING else ""
 
 
-def _within(lines: list[_Line], most: int) -> tuple[list[_Line], list[_Line]]:
-    """Return the lines whose text has at most `most` bytes, and those that had to leave."""
-    in_section = Counter(line.section for line in lines)
+def _line(text: str, memory: Memory | None = None, part: Part | None = None, why_not: str = "") -> _Line:
+    indent, mark = ("  " * min(part.depth, DEEPEST), part.mark or "-") if part else ("", "-")
+    return _Line(f"{indent}{mark} {safe(text)}", text, memory, why_not)
+
+
+def _within(units: list[_Unit], most: int) -> tuple[list[_Unit], list[_Unit]]:
+    """Return the units whose text has at most `most` bytes, and those that had to leave."""
+    in_section = Counter(unit.section for unit in units)
     headings = {section: len(_heading(section).encode()) + len(BETWEEN) for section in in_section}
-    size = sum(line.bytes for line in lines) + sum(headings.values()) - len(BETWEEN)
+    size = sum(unit.bytes for unit in units) + sum(headings.values()) - len(BETWEEN)
     gone = []
-    for line in sorted(lines, key=lambda line: line.rank):
+    for unit in sorted(units, key=lambda unit: unit.rank):
         if size <= most:
             break
-        gone.append(line)
-        in_section[line.section] -= 1
-        size -= line.bytes + (0 if in_section[line.section] else headings[line.section])
+        gone.append(unit)
+        in_section[unit.section] -= 1
+        size -= unit.bytes + (0 if in_section[unit.section] else headings[unit.section])
     gone_ids = set(map(id, gone))
-    return [line for line in lines if id(line) not in gone_ids], gone
+    return [unit for unit in units if id(unit) not in gone_ids], gone
 
 
 def _heading(section: str) -> str:
     return f"### {safe(section)}"
 
 
-def _text(lines: Iterable[_Line], names: Sequence[str]) -> str:
-    """Format the lines below their sections, in the order of the file; a section without lines is left out."""
-    by_section: dict[str, list[_Line]] = {name: [] for name in names}
-    for line in lines:
-        by_section.setdefault(line.section, []).append(line)
+def _text(units: Iterable[_Unit], names: Sequence[str]) -> str:
+    """Format the units below their sections, in the order of the file; a section without lines is left out."""
+    by_section: dict[str, list[_Unit]] = {name: [] for name in names}
+    for unit in units:
+        by_section.setdefault(unit.section, []).append(unit)
     parts = []
     for name, group in by_section.items():
+        rows, under = [_heading(name)] if name else [], tuple[str, ...]()
+        for unit in group:
+            same = sum(1 for one, other in zip(unit.under, under, strict=False) if one == other)
+            rows += unit.under[same:]
+            rows += [line.shown for line in unit.lines]
+            under = unit.under
         if group:
-            rows = sorted(group, key=lambda line: line.order)
-            parts.append("\n".join([_heading(name), *(line.shown for line in rows)]))
+            parts.append("\n".join(rows))
     return BETWEEN.join(parts)
 
 

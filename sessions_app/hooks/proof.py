@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Case, F, Q, When
 
 from memories.models import Project
 from sessions_app.hooks.events import HANDLERS, HookAnswer, HookCall
@@ -43,9 +43,9 @@ def _keep(call: HookCall) -> None:
     heard: dict[str, Any] = {"heard_at": call.at, "ended_at": None}
     if call.payload.by_agent:  # a later start, such as a resume, by an agent
         heard["by_agent"] = True
-    start = PromptReceipt.objects.filter(cli_session_id=session, prompt="")
-    start.update(**heard)
-    start.exclude(project=call.project).update(project=None)  # in more than one folder: it may write in any
+    # In more than one folder it may write in any.
+    heard["project"] = Case(When(project=call.project, then=F("project")), default=None)
+    PromptReceipt.objects.filter(cli_session_id=session, prompt="").update(**heard)
 
 
 def end(call: HookCall) -> HookAnswer | None:

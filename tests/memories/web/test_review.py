@@ -161,7 +161,8 @@ def test_a_further_page_of_the_queue_goes_on(waiting):
 def test_one_that_is_unconfirmed_says_why_on_its_page_and_is_approved_and_taken_back(operators, waiting):
     first = waiting[0]
     html = html_of(operators, at(first))
-    assert "Its session had read outside text (logs: nginx), and it is about: credentials; foreign hosts" in html
+    why = "Unconfirmed: its session had read outside text, and it is about credentials; foreign hosts (logs: nginx)."
+    assert why in html
     operators.post(at(first, "/approve"), {"text": first.observation}, headers=HTMX)
     first.refresh_from_db()
     assert (first.unconfirmed, first.approved_by.username) == ("", "ann")
