@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 MARK = re.compile(r"(<{7,}|\|{7,}|={7,}|>{7,})(?: .*)?\Z", re.DOTALL)
 """A line that git puts between two sides: seven signs, more in a merge of merges. Others write such lines, too."""
@@ -93,55 +93,67 @@ def passages(texts: Sequence[str], classes: Sequence[str]) -> list[Passage]:
     `texts` are lines without their ends; `classes` say which are not text: CODE, or another word for what a reader does
     not see. Each item of a list without a lead-in is a passage of its own.
     """
-    found: list[Passage] = []
-    under: list[Heading] = []
-    parts: list[Part] = []  # of the passage that is being read
-    indents: list[int] = []  # of the items above, in the list that is being read
-    is_open = True  # whether the next line goes on in the last part
-
-    def end() -> None:
-        nonlocal parts, indents
-        if parts:
-            found.append(Passage(tuple(parts), tuple(under)))
-        parts, indents = [], []
-
-    def has_lead() -> bool:
-        return bool(parts) and not parts[0].mark
-
+    reader = _Reader()
     for at, (text, kind) in enumerate(zip(texts, classes, strict=True)):
-        item = None if kind else ITEM.match(text)
+        reader.read(at, text, kind)
+    reader.end()
+    return reader.found
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads lines. `parts` are those of the passage that is begun, `indents` of the items above in its list.
+
+    `is_open`: no blank line came since the last part.
+    """
+
+    found: list[Passage] = field(default_factory=list)
+    under: list[Heading] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    indents: list[int] = field(default_factory=list)
+    is_open: bool = True
+
+    def end(self) -> None:
+        if self.parts:
+            self.found.append(Passage(tuple(self.parts), tuple(self.under)))
+        self.parts, self.indents = [], []
+
+    def read(self, at: int, text: str, kind: str) -> None:
         if kind == CODE:
-            if parts and not parts[-1].is_code:
-                parts.append(Part(at, "", parts[-1].depth, is_code=True))
-            is_open = False
+            if self.parts and not self.parts[-1].is_code:
+                self.parts.append(Part(at, "", self.parts[-1].depth, is_code=True))
+            self.is_open = False
         elif kind or not text.strip():
-            is_open = is_open and bool(kind)
+            self.is_open = self.is_open and bool(kind)
         elif heading := HEADING.match(text):
-            end()
+            self.end()
             level = len(heading[1])
-            under = [*(one for one in under if one.level < level), Heading(at, level, heading[2])]
+            self.under = [*(one for one in self.under if one.level < level), Heading(at, level, heading[2])]
         elif RULE.match(text):
-            end()
-        elif item:
-            indent = len(item[1].expandtabs(4))
-            indents = [one for one in indents if one < indent]
-            if not indents and parts and not has_lead():
-                end()
-            if has_lead() and not any(one.mark for one in parts) and parts[-1].is_code:
-                end()  # code stands between a paragraph and the list
-            depth = len(indents) + has_lead()
-            indents.append(indent)
-            parts.append(Part(at, item[3], depth, item[2] if item[2][0].isdigit() else "-"))
-            is_open = True
-        elif parts and not parts[-1].is_code and is_open and (not parts[-1].mark or text[:1].isspace()):
-            last = parts[-1]
-            parts[-1] = replace(last, text=f"{last.text} {text.strip()}")
-        elif indents and (is_open or text[:1].isspace()):
-            parts.append(Part(at, text.strip(), parts[-1].depth))
-            is_open = True
+            self.end()
+        elif item := ITEM.match(text):
+            self._item(at, len(item[1].expandtabs(4)), item[2] if item[2][0].isdigit() else "-", item[3])
         else:
-            end()
-            parts.append(Part(at, text.strip()))
-            is_open = True
-    end()
-    return found
+            self._text(at, text)
+
+    def _item(self, at: int, indent: int, mark: str, text: str) -> None:
+        self.indents = [one for one in self.indents if one < indent]
+        begins_list = not any(one.mark for one in self.parts)
+        if not self.indents and self.parts and (self.parts[0].mark or (begins_list and self.parts[-1].is_code)):
+            self.end()  # an item of its own; or code stands between a paragraph and the list
+        has_lead = bool(self.parts) and not self.parts[0].mark
+        self.parts.append(Part(at, text, len(self.indents) + has_lead, mark))
+        self.indents.append(indent)
+        self.is_open = True
+
+    def _text(self, at: int, text: str) -> None:
+        last = self.parts[-1] if self.parts and not self.parts[-1].is_code else None
+        is_indented = text[:1].isspace()
+        if last and self.is_open and (not last.mark or is_indented):
+            self.parts[-1] = replace(last, text=f"{last.text} {text.strip()}")
+        elif self.indents and (self.is_open or is_indented):
+            self.parts.append(Part(at, text.strip(), self.parts[-1].depth))
+        else:
+            self.end()
+            self.parts.append(Part(at, text.strip()))
+        self.is_open = True

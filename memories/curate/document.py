@@ -16,7 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from claudeops.lib.secrets import mask
-from claudeops.lib.tracked_file import conflict_line, front_matter
+from claudeops.lib.tracked_file import CODE, conflict_line, front_matter
 from memories.capture.text import fold
 from memories.errors import MemoriesError
 
@@ -69,6 +69,9 @@ class Full(Misfit):
     code = "memory_file_full"
 
 
+COMMENT_LINE = "comment"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One entry: its folded text without the date, and its lines from `line` up to `end` (exclusive), from 0.
@@ -118,8 +121,8 @@ class Document:
         return next((end for _, end in self.lines if end), "\n")
 
     @cached_property
-    def hidden(self) -> tuple[bool, ...]:
-        """Say for each line whether it stands in a code fence, a comment or front matter."""
+    def hidden(self) -> tuple[str, ...]:
+        """Say for each line whether it stands in a code fence (CODE), a comment or front matter; "" for none."""
         return tuple(_hidden(self.lines))
 
     @cached_property
@@ -308,27 +311,27 @@ def _dated(text: str) -> tuple[date | None, str]:
         return None, text
 
 
-def _hidden(lines: Sequence[Line]) -> Iterator[bool]:
+def _hidden(lines: Sequence[Line]) -> Iterator[str]:
     fence, comment = "", False
     data = front_matter([text for text, _ in lines])
-    yield from [True] * data
+    yield from [COMMENT_LINE] * data
     for text, _ in lines[data:]:
         if comment:
             comment = "-->" not in text
-            yield True
+            yield COMMENT_LINE
         elif fence:
             closes = text.strip()
             if closes and not closes.strip(fence[0]) and len(closes) >= len(fence):
                 fence = ""
-            yield True
+            yield CODE
         elif match := FENCE.match(text):
             fence = match[1]
-            yield True
+            yield CODE
         elif COMMENT.match(text):
             comment = "-->" not in text.partition("<!--")[2]
-            yield True
+            yield COMMENT_LINE
         else:
-            yield False
+            yield ""
 
 
 # A person's edit and a promotion.

@@ -18,11 +18,12 @@ from django.conf import settings
 from django.db.models import F, Q
 
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import Part, passages
 from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.capture.topics import topics
 from memories.committers import CUT_OFF, Commit, why_nobodys
-from memories.curate.document import SECTIONS, parse
+from memories.curate.document import SECTION_LEVEL, SECTIONS, Entry, parse
 from memories.injection.budget import cut, tokens
 from memories.injection.escape import safe
 from memories.lifecycle import forgotten, vouched
@@ -35,23 +36,28 @@ INTRO = (
 )
 NO_ROOM = "the budget is full"
 UNCONFIRMED = "unconfirmed: nobody can tell who wrote the line"
+WITH_IT = "left out with what stands beside it: {}"
+CODE_STANDS = "it holds code, which is not told"
+LONG_HEADING, DEEPEST = 4, 6
 LISTED = 50
 """Entries that a receipt names as left out; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One entry that may be told: its line in its file (from 1), its section's title and its text as it is told."""
+    """A passage that may be told: an entry, or a list with its lead-in, which is told whole or not at all.
+
+    `line` is its first one in its file (from 1), `section` its title, `text` as it is told with bullets and dates,
+    `shown` without them, `entries` how many it has.
+    """
 
     file: MemoryFile
     line: int
     section: str
     day: date | None
+    text: str
     shown: str
-
-    @property
-    def text(self) -> str:
-        return f"- ({self.day.isoformat()}) {self.shown}" if self.day else f"- {self.shown}"
+    entries: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,9 @@ class Curated:
         """Return what a receipt keeps; empty where there is no memory file."""
         if not self.files:
             return {}
-        by_file = Counter(entry.file.pk for entry in self.included)
+        by_file: Counter[int] = Counter()
+        for one in self.included:
+            by_file[one.file.pk] += one.entries
         return {
             "text": self.text,
             "sha256": hashlib.sha256(self.text.encode()).hexdigest(),
@@ -148,19 +156,31 @@ def _entries(file: MemoryFile) -> Iterator[Told | LeftOut]:
     by_people = {
         row.pk for row in file.commits.filter(pk__in={pk for pk in file.blame if pk}) if _is_persons(row, file)
     }
-    entries = _read(file.text)
-    purged = forgotten.refusals([one.shown for one in entries], is_counted=False)
-    decided_texts = vouched.vouched([one.content for one in entries], file.project_id)
-    for one in entries:
+    units = _read(file.text)
+    contents = [one.content for unit in units for one in unit.pieces]
+    purged = forgotten.refusals([one.shown for unit in units for one in unit.pieces], is_counted=False)
+    decided_texts = vouched.vouched(contents, file.project_id)
+
+    def why_not(one: _Piece) -> str:
         commit = file.blame[one.line - 1] if one.line <= len(file.blame) else None
         if one.shown in purged:
-            yield LeftOut(file.pk, one.line, forgotten.MARK, purged[one.shown])
-        elif commit in promoted or one.content in decided_texts:
-            yield Told(file, one.line, one.section, one.day, cut(safe(one.content)))
-        elif one.held or (why := _waits(one, commit in by_people)):
-            yield LeftOut(file.pk, one.line, one.shown, one.held or why)
-        else:
-            yield Told(file, one.line, one.section, one.day, one.shown)
+            return purged[one.shown]
+        if commit in promoted or one.content in decided_texts:
+            return ""
+        return one.held or _waits(one, commit in by_people)
+
+    for unit in units:
+        reasons = {one: why_not(one) for one in unit.pieces}
+        blocked = next(filter(None, reasons.values()), "") or unit.held
+        for one, why in reasons.items() if blocked else ():
+            if one.is_entry:
+                text = forgotten.MARK if one.shown in purged else one.shown
+                yield LeftOut(file.pk, one.line, text, why or WITH_IT.format(blocked))
+        if not blocked:
+            count = sum(one.is_entry for one in unit.pieces)
+            text = "\n".join(one.row for one in unit.pieces)
+            shown = " ".join(cut(safe(one.content)) for one in unit.pieces)
+            yield Told(file, unit.pieces[0].line, unit.section, unit.day, text, shown, count)
 
 
 def _is_persons(commit: MemoryFileCommit, file: MemoryFile) -> bool:
@@ -173,8 +193,8 @@ def _is_persons(commit: MemoryFileCommit, file: MemoryFile) -> bool:
     return not why_nobodys(stated, file.project, commit.agents)
 
 
-def _waits(entry: _Entry, is_persons: bool) -> str:
-    """Say why an entry that no person stands behind here waits, by CLAUDEOPS_TRUST; "" when it does not."""
+def _waits(entry: _Piece, is_persons: bool) -> str:
+    """Say why a line that no person stands behind here waits, by CLAUDEOPS_TRUST; "" when it does not."""
     if trust.mode() == trust.OPEN or is_persons:
         return ""
     if trust.mode() == trust.STRICT:
@@ -183,33 +203,63 @@ def _waits(entry: _Entry, is_persons: bool) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """An entry as it stands and made safe for a prompt, which does not depend on its file's commits.
+class _Piece:
+    """One line of a passage as it stands and made safe for a prompt, which does not depend on its file's commits.
 
-    `held` says why the gate holds it, `topics` are those of its text.
+    `row` is the line of the prompt, `held` says why the gate holds it, `topics` are those of its text.
     """
 
     line: int
-    section: str
-    day: date | None
     content: str
     shown: str
+    row: str
     held: str
     topics: tuple[str, ...]
+    is_entry: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A passage with at least one entry, below the title of its section. `held` says why none of it is told."""
+
+    section: str
+    day: date | None
+    pieces: tuple[_Piece, ...]
+    held: str
 
 
 @lru_cache(maxsize=64)
-def _read(text: str) -> tuple[_Entry, ...]:
-    """Return the entries of a file. Kept, since it takes up to 35 ms for 200 entries and a hook waits for it."""
-    entries = []
-    for entry in parse(text).entries:
-        content = mask(fold(entry.text))
-        judged = judge(content, content)
-        held = "" if judged.verdict == Verdict.ALLOW else f"the gate holds it: {judged.reason}"
-        title = safe(SECTIONS.get(entry.section, entry.section))
-        shown = content if held else cut(safe(content))
-        entries.append(_Entry(entry.line + 1, title, entry.date, content, shown, held, topics(content)))
-    return tuple(entries)
+def _read(text: str) -> tuple[_Unit, ...]:
+    """Return the passages of a file. Kept, since it takes up to 35 ms for 200 entries and a hook waits for it."""
+    document = parse(text)
+    entries = {entry.line: entry for entry in document.entries}
+    lines = [one.removeprefix("\ufeff") for one, _ in document.lines]
+    units = []
+    for passage in passages(lines, document.hidden):
+        own = [entries[part.at] for part in passage.parts if part.at in entries]
+        if not own:
+            continue
+        under = [mask(fold(one.text)) for one in passage.under if one.level > SECTION_LEVEL]
+        title = ": ".join(safe(one) for one in (SECTIONS.get(own[0].section, own[0].section), *under))
+        held = next((why for one in under if len(one.split()) >= LONG_HEADING and (why := _held(one))), "")
+        pieces = tuple(_piece(part, entries.get(part.at)) for part in passage.parts)
+        day = max((entry.date for entry in own if entry.date), default=None)
+        units.append(_Unit(title, day, pieces, held))
+    return tuple(units)
+
+
+def _piece(part: Part, entry: Entry | None) -> _Piece:
+    content = mask(fold(entry.text if entry else part.text))
+    held = CODE_STANDS if part.is_code else _held(content)
+    shown = content if held else cut(safe(content))
+    dated = f"({entry.date.isoformat()}) " if entry and entry.date else ""
+    row = f"{'  ' * min(part.depth, DEEPEST)}{part.mark or '-'} {dated}{cut(safe(content))}"
+    return _Piece(part.at + 1, content, shown, row, held, topics(content), entry is not None)
+
+
+def _held(content: str) -> str:
+    judged = judge(content, content)
+    return f"the gate holds it: {judged.reason}" if judged.verdict == Verdict.HOLD else ""
 
 
 def _in_turns(entries: Sequence[Told], files: Sequence[MemoryFile]) -> Iterator[Told]:
@@ -242,7 +292,8 @@ def _block(entries: Sequence[Told], files: Sequence[MemoryFile]) -> tuple[str, i
     body = "\n".join([INTRO, *rows])
     count = 0
     while True:
-        many = "1 entry" if len(entries) == 1 else f"{len(entries):,} entries"
+        number = sum(entry.entries for entry in entries)
+        many = "1 entry" if number == 1 else f"{number:,} entries"
         text = f"## {TITLE} ({many}, ~{count:,} tokens)\n\n{body}"
         if tokens(text) == count:
             return text, count

@@ -36,7 +36,9 @@ def test_twenty_files_are_told_in_their_order_with_their_lead_ins(
 
 
 def test_what_is_left_out_says_with_what(project: Project, repository: Repository, settled: None) -> None:
-    repository.save("## Notes\n\nDo these only on staging:\n- Restart the queue\n- The token is in the vault\n- Alone\n")
+    repository.save(
+        "## Notes\n\nDo these only on staging:\n- Restart the queue\n- The token is in the vault\n- Alone\n"
+    )
     sync_file(project, "research", create=True)
     found = told_to("research", project.pk)
     assert found.text == ""
@@ -49,7 +51,22 @@ def test_what_is_left_out_says_with_what(project: Project, repository: Repositor
 
 LINES = st.lists(
     st.sampled_from(
-        ["", "# T", "## S", "### U", "A lead-in:", "more", "- a", "  - b", "    - c", "1. d", "  e", "\t- f", "---", "* g"]
+        [
+            "",
+            "# T",
+            "## S",
+            "### U",
+            "A lead-in:",
+            "more",
+            "- a",
+            "  - b",
+            "    - c",
+            "1. d",
+            "  e",
+            "\t- f",
+            "---",
+            "* g",
+        ]
     ),
     max_size=30,
 )
