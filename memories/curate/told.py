@@ -149,6 +149,32 @@ def files_of(project: Project | None) -> tuple[MemoryFile, ...]:
     return tuple(rows.order_by(F("project").desc(nulls_last=True)))
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A line that waits for a person: its number (from 1), its text, why, and the author whom its commit states."""
+
+    line: int
+    text: str
+    why: str
+    author: str
+
+
+def waiting_lines(file: MemoryFile) -> list[Waiting]:
+    """Return the lines of a file of which nobody can tell who wrote them, and which wait for a person."""
+    commits = file.commits.in_bulk({pk for pk in file.blame if pk})
+    by_people = {pk for pk, row in commits.items() if _is_persons(row, file)}
+    pieces = [one for unit in _read(file.text) for one in unit.pieces]
+    decided = vouched.vouched([one.content for one in pieces], file.project_id)
+    found = []
+    for one in pieces:
+        pk = file.blame[one.line - 1] if one.line <= len(file.blame) else None
+        is_ours = pk in commits and commits[pk].is_ours
+        why = "" if one.held or is_ours or one.content in decided else _waits(one, pk in by_people)
+        if why:
+            found.append(Waiting(one.line, one.content, why, commits[pk].email if pk in commits else ""))
+    return found
+
+
 def _entries(file: MemoryFile) -> Iterator[Told | LeftOut]:
     # By our own records: anybody can make a commit in our name.
     decided = Q(proposal__state=ProposalState.PROMOTED, proposal__commit=F("sha"))

@@ -29,6 +29,7 @@ FILE = "file"
 BY_GIT = "git:"
 SECONDS = 10.0
 LONGEST_NAME = 100
+ADDRESS = re.compile(r"^([0-9a-f]{40,64}) \d+ \d+ \d+\nauthor .*\nauthor-mail <(.*)>$", re.MULTILINE)
 SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "safe.directory=*"),
     *("-c", "log.showSignature=false", "-c", "core.pager=cat"),
@@ -52,10 +53,14 @@ MOST_DIFFERENT = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Authors:
-    """The author of each line, by its number from 0, and of the last change of the file, such as a removed line."""
+    """The author of each line, by its number from 0, and of the last change of the file, such as a removed line.
+
+    `stated` are the e-mail addresses of the authors that git states, whosever word the lines are.
+    """
 
     lines: dict[int, str] = field(default_factory=dict)
     last: str = FILE
+    stated: dict[int, str] = field(default_factory=dict)
 
     def of(self, start: int, end: int) -> str:
         """Return the author of an entry: "file" when any of its lines is not committed, else its last line's."""
@@ -82,14 +87,17 @@ def authors_of(path: Path, document: Document, look: Look) -> Authors:
     )
     if not committed or not blame:
         return Authors()
-    commits = _commits_of_lines(committed, blame.decode("utf-8", "replace"))
+    blamed = blame.decode("utf-8", "replace")
+    commits = _commits_of_lines(committed, blamed)
     people = _people(folder, {*commits} - {""}, look)
     old, new = _texts(committed), [text for text, _ in document.lines]
     if len(commits) != len(old):
         return Authors()
-    lines = {here: people.get(commits[there], FILE) for there, here in _same_lines(old, new)}
+    same, addresses = _same_lines(old, new), dict(ADDRESS.findall(blamed))
+    lines = {here: people.get(commits[there], FILE) for there, here in same}
+    stated = {here: fold(mask(addresses.get(commits[there], "")))[:LONGEST_NAME] for there, here in same}
     latest = _text(folder, "log", "-1", "--format=%H", "HEAD", "--", name).strip() if old == new else ""
-    return Authors(lines, _people(folder, {latest} - {""}, look).get(latest, FILE))
+    return Authors(lines, _people(folder, {latest} - {""}, look).get(latest, FILE), stated)
 
 
 def deleted_by(root: Path, name: str, look: Look) -> str:

@@ -89,7 +89,7 @@ def _add(context: Context, entry: Entry, authors: Authors) -> int:
         return 0
     if stored.memory_id is None:
         return 0
-    _place(context, stored.memory_id, entry, author)
+    _place(context, stored.memory_id, entry, author, authors.stated.get(entry.start, ""))
     return 1
 
 
@@ -118,7 +118,7 @@ def _bring_back(context: Context, memory: Memory, entry: Entry, author: str, cat
         _place(context, memory.pk, entry, author)
 
 
-def _place(context: Context, memory_id: int, entry: Entry, author: str) -> None:
+def _place(context: Context, memory_id: int, entry: Entry, author: str, stated: str = "") -> None:
     AgentFileEntry.objects.update_or_create(
         file=context.file,
         memory_id=memory_id,
@@ -127,6 +127,7 @@ def _place(context: Context, memory_id: int, entry: Entry, author: str) -> None:
             "text": entry.text,
             "left_because": "",
             "author": author,
+            "stated": stated,
             "since": context.since(entry),
             "position": entry.start,
         },

@@ -87,5 +87,10 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('digest', 'project'), name='vouched_texts_once'), models.UniqueConstraint(condition=models.Q(('project', None)), fields=('digest',), name='vouched_texts_once_in_all')],
             },
         ),
+        migrations.AddField(
+            model_name='agentfileentry',
+            name='stated',
+            field=models.CharField(blank=True, default='', help_text="The author's address, as git states it: it proves nothing.", max_length=150),
+        ),
         migrations.RunPython(trust_known_repositories, migrations.RunPython.noop),
     ]

@@ -75,6 +75,12 @@ class AgentFileEntry(models.Model):
     position = models.PositiveIntegerField(default=0, help_text="Its order in the file.")
     left_because = models.CharField(max_length=200, blank=True, default="")
     author = MaskedCharField(max_length=150, blank=True, default="")
+    stated = MaskedCharField(
+        max_length=150,
+        blank=True,
+        default="",
+        help_text="The author's address, as git states it: it proves nothing.",
+    )
     since = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -20,6 +20,7 @@ from claudeops.features.agent_files.figures import files_of
 from claudeops.features.projects import figures
 from claudeops.features.projects.forms import AddForm, EndForm, NewForm, SettingsForm
 from claudeops.features.projects.memories import ACTIONS, ProjectMemories, draw_uses
+from claudeops.features.projects.review import approve, authors_who_wait
 from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page
 from claudeops.lib.detail_page import Tab, Tabs, tabs_of
 from claudeops.lib.list_view.selection import UnreadableSelection
@@ -164,6 +165,26 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
             return moved(request, reverse("project", args=[slug]), message)
     status = 422 if form.errors else 200
     return render(request, "projects/settings.html", {"slug": slug, "form": form}, status=status)
+
+
+@page((*SEES, "memories.view_memoryfile"), "POST")
+def review(request: HttpRequest, slug: str = "") -> HttpResponse:
+    """Show what waits in the files of a project ("": in the global MEMORY.md) by its authors, or approve some of it."""
+    instance = get_object_or_404(Project, slug=slug) if slug else None
+    here = reverse("project-review", args=[slug]) if slug else reverse("memory-review")
+    if request.method != "POST":
+        context = {"project": instance, "authors": authors_who_wait(instance), "here": here}
+        return render(request, "projects/review.html", context)
+    if not request.user.has_perms(("memories.change_memory", "memories.change_project")):
+        raise PermissionDenied
+    seen = dict(zip(request.POST.getlist("author"), request.POST.getlist("seen"), strict=False))
+    trusted = request.POST.get("trust", "")
+    try:
+        count = approve(instance, seen, trusted=trusted, by=actor(request), at=timezone.now())
+    except MemoriesError as error:
+        return moved(request, here, in_words(error), level=messages.ERROR)
+    said = f"{count} line{'' if count == 1 else 's'} approved." + (f" {trusted} is trusted." if trusted else "")
+    return moved(request, here, said)
 
 
 @action((*SEES, "memories.add_memory"))
