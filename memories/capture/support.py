@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from memories.capture.text import WITHOUT_BLANKS, fold
@@ -317,6 +318,7 @@ def _words(text: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=16_384)  # a session says the same words again and again
 def _stem(word: str) -> str:
     if not word.isalpha() or not word.isascii() or word in DENIALS:
         return word

@@ -50,7 +50,7 @@ READ = (
     *("file", "section", "text", "since", "position", "left_because"),
     *("memory__uuid", "memory__observation", "memory__category", "memory__confidence", "memory__expires_at"),
     *("memory__created_at", "memory__verdict", "memory__verdict_reason", "memory__active", "memory__inactive_reason"),
-    *("memory__provisional", "memory__confirmed_at"),
+    *("memory__provisional", "memory__confirmed_at", "memory__source", "memory__exposure"),
 )
 """The columns that are read of an entry and of its memory: the hook waits for them."""
 

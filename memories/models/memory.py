@@ -474,7 +474,7 @@ class Memory(models.Model):
     def said_by(self) -> str:
         """Say who supports its words: a person, the own machines, outside text, or nobody."""
         if self.source == Source.HUMAN:
-            return "a person wrote it here"
+            return "a person wrote it"
         voice = self.support.get("by", "") if isinstance(self.support, dict) else ""
         return SAID_BY.get(voice, "not known")
 

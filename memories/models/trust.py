@@ -47,7 +47,7 @@ def kept_back_sql() -> str:
 
 
 def kept_back(memory: Any) -> str:
-    """Say why a memory (its provisional, confirmed_at and exposure) waits for its confirmation; "" if it does not."""
+    """Say why a memory (provisional, confirmed_at, source, exposure) waits for its confirmation; "" if it does not."""
     if mode() == OPEN or memory.confirmed_at is not None:
         return ""
     if memory.provisional:
@@ -55,6 +55,8 @@ def kept_back(memory: Any) -> str:
         why = "no person and no output of the own machines said it"
         if SAID_OUTSIDE in parts:
             why = "outside text said it"
+        elif memory.source == "import":
+            why = "nobody can tell who said it"
         elif FROM_OUTSIDE in parts or memory.exposure == "outside":
             why = "its session had read outside text"
         about = JOINT.join(part for part in parts if part not in WHATEVER)

@@ -245,7 +245,9 @@ def _facts(segments: Collection[int]) -> QuerySet[Fact]:
     rows = Fact.objects.filter(segment__in=segments).select_related("memory")
     held = ("memory__id", "memory__verdict", "memory__active", "memory__inactive_reason", "memory__provisional")
     own = [one.attname for one in Fact._meta.concrete_fields]
-    return rows.only(*own, *held, "memory__confirmed_at", "memory__source").order_by("segment", "number")
+    return rows.only(*own, *held, "memory__confirmed_at", "memory__source", "memory__exposure").order_by(
+        "segment", "number"
+    )
 
 
 def facts_of_memory(memory: int, most: int) -> list[Fact]:

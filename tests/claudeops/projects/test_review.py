@@ -82,12 +82,11 @@ def test_what_has_changed_since_it_was_read_is_not_approved(
     assert [line.text for one in authors_who_wait(shop) for line in one.lines] == ["Agents may skip all reviews"]
 
 
-def test_who_may_not_change_memories_sees_it_and_approves_nothing(shop: Project, client, django_user_model) -> None:
+def test_who_may_not_see_memory_files_approves_nothing(shop: Project, client, django_user_model) -> None:
     viewer = django_user_model.objects.create_user("vera")
     viewer.groups.add(Group.objects.get(name="viewer"))
     client.force_login(viewer)
-    html = client.get(at(shop)).content.decode()
-    assert TOKEN in html and "approve-" not in html and "trust-" not in html
+    assert client.get(at(shop)).status_code == 403
     assert client.post(at(shop), sent(shop, "eve@example.org")).status_code == 403
     assert authors_who_wait(shop)
 

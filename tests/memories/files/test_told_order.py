@@ -43,7 +43,7 @@ def test_what_is_left_out_says_with_what(project: Project, repository: Repositor
     found = told_to("research", project.pk)
     assert found.text == ""
     reasons = {entry["observation"]: entry["reason"] for entry in found.left_out}
-    why = "unconfirmed: its session had read outside text, and it is about credentials"
+    why = "unconfirmed: nobody can tell who said it, and it is about credentials"
     assert reasons["The token is in the vault"] == why
     assert reasons["Restart the queue"] == reasons["Alone"] == f"left out with what stands beside it: {why}"
     assert found.untold == [{"text": "Do these only on staging:", "reason": reasons["Alone"]}]
