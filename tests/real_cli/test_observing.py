@@ -35,6 +35,7 @@ pytestmark = pytest.mark.real_cli
 
 KEY = "How are the prices of the checkout stored?"
 KNOWN = "Prices of the checkout are stored in cents"
+SAID = "Mind that prices of the checkout are stored in cents."
 OBSERVED = f"""<observations><segment><narrative>The person asked how prices are stored.</narrative><facts>
 - 🔴 [gate=allow confidence=0.92 category=jc:operations] {KNOWN}
 </facts></segment></observations>"""
@@ -66,10 +67,6 @@ def work() -> None:
             row.delete()
 
 
-def transcripts(person: Person) -> list[Path]:
-    return sorted((person.home / ".claude" / "projects").rglob("*.jsonl"))
-
-
 @pytest.mark.parametrize("client", ["curl", "python3"])
 def test_the_briefing_is_in_the_request_and_the_end_of_the_session_is_observed(
     person, door, project, client, tmp_path, monkeypatch
@@ -95,19 +92,27 @@ def test_the_briefing_is_in_the_request_and_the_end_of_the_session_is_observed(
     assert (row.arrived_by, row.project, row.cli_session_id) == (ArrivedBy.HOOK, project, receipt.cli_session_id)
     assert row.ended_at is not None
     assert row.parts.count() == 1
-    assert [str(path) for path in transcripts(person)] == [row.path]
+    assert [str(path) for path in person.transcripts] == [row.path]
 
 
-def test_what_a_person_said_in_one_session_is_told_to_the_next(person, door, project, recordings, settings):  # noqa: F811
-    """The whole way, with a recorded answer of the observer."""
+@pytest.mark.parametrize("types", [True, False], ids=["typed", "by the option -p"])
+def test_what_a_person_types_is_told_to_the_next_session_and_what_a_program_gives_waits(
+    person,
+    door,
+    project,
+    recordings,  # noqa: F811
+    settings,
+    types,
+):
+    """The whole way, with a recorded answer of the observer. An agent's own shell gives prompts by -p, too."""
     settings.CLAUDEOPS_HOST = "here"
     person.install("--observe", "--url", door.url)
-    person.api.script(KEY, says("Noted, from now on in cents."))
-    person.run(KEY)
+    person.api.script(SAID, says("Noted, from now on in cents."))
+    (person.type if types else person.run)(SAID)
     work()
     part = Transcript.objects.get().parts.get()
     text = message(prepare(turns_of(part)).text, project="The shop", agent="")
-    assert KEY in text
+    assert SAID in text
     recordings.say("observer", INSTRUCTIONS, text, OBSERVED)
 
     for _ in range(2):  # a task may come twice
@@ -116,12 +121,18 @@ def test_what_a_person_said_in_one_session_is_told_to_the_next(person, door, pro
     memory = Memory.objects.get()
     assert (memory.taxonomy, memory.project, memory.observation) == ("knowledge", project, KNOWN)
     assert (ModelCall.objects.count(), HookReceipt.objects.count()) == (1, 0)
+    (quote,) = memory.support["quotes"]
+    assert (memory.support["by"], quote["source"]) == (
+        ("person", "") if types else ("outside", "claims to be a person")
+    )
+    assert quote["text"] == SAID
 
     again = "Add a coupon to the cart"
     person.api.script(again, says("Done."))
     person.run(again)
-    assert KNOWN in json.dumps(person.api.to(again)[0].body)
-    assert [entry["id"] for entry in HookReceipt.objects.get().included] == [memory.pk]
+    assert (KNOWN in json.dumps(person.api.to(again)[0].body)) is types
+    told = [entry["id"] for receipt in HookReceipt.objects.all() for entry in receipt.included]
+    assert told == ([memory.pk] if types else [])
 
 
 def test_a_prompt_brings_what_matches_it_and_was_not_in_the_briefing(person, door, project, settings):
@@ -167,7 +178,7 @@ def test_a_server_that_is_away_or_slow_changes_nothing_and_loses_nothing(person,
     (start,) = [one for one in lines if one.get("subtype") == "hook_response" and one["hook_event"] == "SessionStart"]
     assert (start["outcome"], start["stdout"], start["stderr"]) == ("success", "", "")
     assert TranscriptFolder.objects.get().path == str(person.home / ".claude" / "projects")
-    assert len(transcripts(person)) == 1
+    assert len(person.transcripts) == 1
 
 
 def test_what_was_missed_while_the_server_was_down_is_taken_in_once(person, door, project):
@@ -189,7 +200,7 @@ def test_what_was_missed_while_the_server_was_down_is_taken_in_once(person, door
     sweep(at=now + timedelta(hours=3))
     (first, second) = Transcript.objects.get().parts.order_by("number")
     assert first.end == second.start, "the tail alone is new"
-    assert second.end == transcripts(person)[0].stat().st_size
+    assert second.end == person.transcripts[0].stat().st_size
 
 
 def test_a_door_that_fails_leaves_the_session_as_it_is(person, door, project, monkeypatch):

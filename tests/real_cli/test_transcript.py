@@ -72,7 +72,7 @@ def test_its_turns_say_who_speaks_and_what_was_read(room):
         ("result", "3 containers"),
         ("agent", "All well"),
     ]
-    assert (found.exposure, found.missing) == ("house", "")
+    assert (found.exposure, found.missing) == ("outside", "")  # no hook of ours saw it: somebody may have made it up
     assert all("system-reminder" not in text for _, text in spoken)
 
 
