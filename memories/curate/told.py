@@ -48,7 +48,7 @@ class Told:
     """A passage that may be told: an entry, or a list with its lead-in, which is told whole or not at all.
 
     `line` is its first one in its file (from 1), `section` its title, `text` as it is told with bullets and dates,
-    `shown` without them, `entries` how many it has.
+    `shown` without them, `texts` those of its lines as they stand, `entries` how many entries it has.
     """
 
     file: MemoryFile
@@ -57,6 +57,7 @@ class Told:
     day: date | None
     text: str
     shown: str
+    texts: tuple[str, ...]
     entries: int = 1
 
 
@@ -83,6 +84,10 @@ class Curated:
     files: tuple[MemoryFile, ...] = ()
     included: tuple[Told, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for one in self.included for text in one.texts]
 
     @property
     def record(self) -> dict[str, Any]:
@@ -206,7 +211,8 @@ def _entries(file: MemoryFile) -> Iterator[Told | LeftOut]:
             count = sum(one.is_entry for one in unit.pieces)
             text = "\n".join(one.row for one in unit.pieces)
             shown = " ".join(cut(safe(one.content)) for one in unit.pieces)
-            yield Told(file, unit.pieces[0].line, unit.section, unit.day, text, shown, count)
+            texts = tuple(one.content for one in unit.pieces)
+            yield Told(file, unit.pieces[0].line, unit.section, unit.day, text, shown, texts, count)
 
 
 def _is_persons(commit: MemoryFileCommit, file: MemoryFile) -> bool:

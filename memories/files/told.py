@@ -28,8 +28,10 @@ from memories.files.document import FENCED, Document, parse
 from memories.files.limits import Limits
 from memories.files.sections import RECENT, sections_for
 from memories.files.unchanged import is_well
+from memories.injection import once
 from memories.injection.budget import tokens
 from memories.injection.escape import safe
+from memories.injection.once import key_of
 from memories.injection.ops import below_threshold, held, inactive
 from memories.models import AgentFile, AgentFileEntry, FileState, Memory, Verdict
 from memories.models.trust import kept_back
@@ -110,6 +112,10 @@ class _Unit:
     def why_not(self) -> str:
         return next((line.why_not for line in self.lines if line.why_not), "")
 
+    def repeats(self, said: once.Told) -> bool:
+        """Whether all of it was told already."""
+        return bool(self.lines) and all(key_of(line.text) in said for line in self.lines)
+
     @property
     def rows(self) -> tuple[str, ...]:
         return (*self.under, *(line.shown for line in self.lines))
@@ -128,16 +134,19 @@ class _Unit:
 NOTHING_TOLD = Told()
 
 
-def told_to(agent: str, project_id: int | None) -> Told:
-    """Return what the agent of this name is told in a project: nothing where it has no file, or its file is off."""
+def told_to(agent: str, project_id: int | None, *, said: once.Told = once.NOTHING) -> Told:
+    """Return what the agent of this name is told in a project: nothing where it has no file, or its file is off.
+
+    A passage is left out of which all was `said` elsewhere in the prompt.
+    """
     if project_id is None or not agent:
         return NOTHING_TOLD
     file = AgentFile.objects.select_related("project").filter(project=project_id, agent=agent_id(agent)).first()
-    return told(file) if file is not None and file.enabled else NOTHING_TOLD
+    return told(file, said=said) if file is not None and file.enabled else NOTHING_TOLD
 
 
-def told(file: AgentFile) -> Told:
-    """Return what the agent of `file` is told, whether it is on or off."""
+def told(file: AgentFile, *, said: once.Told = once.NOTHING) -> Told:
+    """Return what the agent of `file` is told, whether it is on or off, without what was `said` elsewhere."""
     document = parse(file.text.encode())
     if document.unreadable:  # an earlier version took a merge conflict as it was
         return Told(file=file.pk, path=file.path)
@@ -159,8 +168,11 @@ def told(file: AgentFile) -> Told:
         if not _why_not(memory, conflicts)
     ]
     most = Limits.of(file.limits, file.project.files_limits).bytes
-    told_units, no_room = _within([one for one in units if not one.why_not], most)
-    more, none_left = _within(others, most)
+    new = [one for one in units if not one.why_not and not one.repeats(said)]
+    told_units, no_room = _within(new, most)
+    more, none_left = _within([one for one in others if not one.repeats(said)], most)
+    again = (one for one in (*units, *others) if not one.why_not and one.repeats(said))
+    omissions += [(line, once.TOLD_ONCE) for unit in again for line in unit.lines]
     omissions += [(line, NO_ROOM) for unit in (*no_room, *none_left) for line in unit.lines]
     text = mask(_text([*told_units, *more], [section.name for section in document.sections]))
     return Told(

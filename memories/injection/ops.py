@@ -16,6 +16,7 @@ from django.db import transaction
 from memories.injection import rows
 from memories.injection.budget import Line, choose, cut, shown
 from memories.injection.escape import safe
+from memories.injection.once import NOTHING, TOLD_ONCE, Told, key_of
 from memories.injection.relevant import BY_CONFIDENCE, RELEVANT_SHARE, Found, Task, memories_of, relevant
 from memories.injection.windows import Windowed, usable, windowed, windows_at
 from memories.lifecycle.rules import aged
@@ -96,32 +97,38 @@ def build(
     at: datetime | None = None,
     task: Task | None = None,
     as_if: AsIf = AsIf(),
+    told: Told = NOTHING,
 ) -> Injection:
     """Build the block for a session: global memories and those of its project, within `budget` tokens.
 
     Memories whose window of time is open come first; those outside theirs are left out. Then come those relevant to
     `task`, in a part of the budget (RELEVANT_SHARE), then those of the highest confidence. With `at`
     (aware UTC) decay and expiry up to then are applied and rolled back; without it the memories count as stored.
-    `as_if`: what the block would be after that decision.
+    `as_if`: what the block would be after that decision. What the prompt has `told` already is left out.
     """
     # Before the transaction, in which no index is read that other processes share.
     matches = relevant(task, project_id) if task is not None and task.text.strip() and budget > 0 else None
     when = to_utc(at)
     if at is None or not is_due(at):
-        return _build(budget, project_id, matches, as_if, when)
+        return _build(budget, project_id, matches, as_if, told, when)
     with transaction.atomic():
         sweep(at)
-        injection = _build(budget, project_id, matches, as_if, when)
+        injection = _build(budget, project_id, matches, as_if, told, when)
         transaction.set_rollback(True)
     return injection
 
 
 def explain(
-    *, budget: int, project_id: int | None = None, at: datetime | None = None, task: Task | None = None
+    *,
+    budget: int,
+    project_id: int | None = None,
+    at: datetime | None = None,
+    task: Task | None = None,
+    told: Told = NOTHING,
 ) -> Iterator[Explained]:
     """Say why each ops memory is in the block of `build` or not: first those in it, then the others by id."""
     when = to_utc(at)
-    injection = build(budget=budget, project_id=project_id, at=when, task=task)
+    injection = build(budget=budget, project_id=project_id, at=when, task=task, told=told)
     for place, entry in enumerate(injection.included, start=1):
         label = _label(entry["service"], entry["category"], entry["observation"], entry["confidence"])
         why = entry["reason"] or BY_CONFIDENCE
@@ -132,7 +139,7 @@ def explain(
         chunk = list(Memory.objects.filter(taxonomy=OPS.slug, pk__gt=last).order_by("pk")[:EXPLAIN_CHUNK])
         for memory in chunk:
             if memory.pk not in included:
-                yield _left_out(memory, project_id, budget, when)
+                yield _left_out(memory, project_id, budget, when, told)
         if len(chunk) < EXPLAIN_CHUNK:
             return
         last = chunk[-1].pk
@@ -145,27 +152,42 @@ def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: da
     return {pk: by_id.get(pk, "deleted") for pk in ids}
 
 
-def _build(budget: int, project_id: int | None, matches: Found | None, as_if: AsIf, at: datetime) -> Injection:
+def _build(
+    budget: int, project_id: int | None, matches: Found | None, as_if: AsIf, told: Told, at: datetime
+) -> Injection:
     count = rows.count(project_id)
     candidates = usable(project_id, ANY_AGENT).filter(taxonomy=OPS.slug)
     windows = as_if.windows(windows_at(candidates, at), at)
     shut = [one for one in windows if not one.is_open]
     eligible = count.eligible - len(shut)
     read: dict[int, Memory] = {}
+    again: dict[int, Memory] = {}
+
+    def new(memories: Iterable[Memory]) -> Iterator[Memory]:
+        """Yield what the prompt has not told yet."""
+        for memory in memories:
+            if key_of(memory.observation) in told:
+                again[memory.pk] = memory
+            else:
+                yield memory
 
     def lines(memories: Iterable[Memory]) -> Iterator[Line]:
         for memory in memories:
             read[memory.pk] = memory
             yield Line(memory.pk, memory.service, memory.category, memory.observation, memory.confidence)
 
-    in_window = {one.memory.pk: one for one in windows if one.is_open}
+    opens = {one.memory.pk: one for one in windows if one.is_open}
+    in_window = {memory.pk: opens[memory.pk] for memory in new(one.memory for one in opens.values())}
     opened = choose(lines(one.memory for one in in_window.values()), budget, eligible=eligible)
     no_room = [in_window[pk].memory for pk in list(in_window)[len(opened.lines) :]]
     share = 0 if no_room else int(budget * RELEVANT_SHARE)
     relevant_until = min(budget, opened.tokens + share)
-    first = choose(lines(memories_of(matches or Found())), relevant_until, eligible=eligible, after=opened.lines).lines
+    first = choose(
+        lines(new(memories_of(matches or Found()))), relevant_until, eligible=eligible, after=opened.lines
+    ).lines
     brought = {line.memory_id for line in first}
-    by_rank = (memory for memory in as_if.applied(rows.surest_first(project_id)) if memory.pk not in brought)
+    surest = new(as_if.applied(rows.surest_first(project_id)))
+    by_rank = (memory for memory in surest if memory.pk not in brought)
     reading = chain(no_room, by_rank)
     chosen = choose(lines(reading), budget, eligible=eligible, after=first)
     otherwise = matches.otherwise if matches else ""
@@ -176,7 +198,7 @@ def _build(budget: int, project_id: int | None, matches: Found | None, as_if: As
         return matches.reason(memory_id) if matches and memory_id in brought else otherwise
 
     included = [_entry(read[line.memory_id], reason(line.memory_id)) for line in chosen.lines]
-    eligible = max(eligible, len(included))
+    eligible = max(eligible - len(again), len(included))
     counts = {
         "eligible": eligible,
         "included": len(included),
@@ -195,6 +217,7 @@ def _build(budget: int, project_id: int | None, matches: Found | None, as_if: As
             if len(left_out) >= MOST_LEFT_OUT:
                 break
             left_out.append(_entry(memory, over_budget(budget)))
+    left_out += [_entry(memory, TOLD_ONCE) for memory in again.values()][: MOST_LEFT_OUT - len(left_out)]
     left_out += _others(project_id, count, MOST_LEFT_OUT - len(left_out))
     return Injection(
         text=chosen.text,
@@ -236,7 +259,7 @@ def _entry(memory: Memory, reason: str) -> dict[str, Any]:
     }
 
 
-def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime) -> Explained:
+def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime, told: Told = NOTHING) -> Explained:
     new = aged(memory, at)
     confidence = new.get("confidence", memory.confidence)
     if memory.verdict == Verdict.HOLD:
@@ -251,6 +274,8 @@ def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime)
         reason = unconfirmed
     elif memory.surface and not (own := windowed(memory, at)).is_open:
         reason = own.reason
+    elif key_of(memory.observation) in told:
+        reason = TOLD_ONCE
     else:
         reason = over_budget(budget)
     return Explained(memory.pk, _label(memory.service, memory.category, memory.observation, confidence), False, reason)

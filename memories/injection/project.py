@@ -15,6 +15,7 @@ from django.db import connection
 from django.db.models import Q
 
 from memories.injection import tag_index
+from memories.injection.once import NOTHING, TOLD_ONCE, Told, key_of
 from memories.injection.ops import below_threshold, held, inactive
 from memories.injection.project_rank import Candidate, choose
 from memories.injection.tags import Subject, matched, matches
@@ -72,10 +73,10 @@ class Selection:
         return {name: getattr(self, name) for name in ("text", "tokens", "budget", "limit", "counts")}
 
 
-def select(project: Project | None, subject: Subject, *, at: datetime) -> Selection:
+def select(project: Project | None, subject: Subject, *, at: datetime, told: Told = NOTHING) -> Selection:
     """Choose among the memories of the taxonomy `project`, the project's own and those of all projects.
 
-    They are active and not expired at `at` (aware UTC).
+    They are active and not expired at `at` (aware UTC). What the prompt has `told` already is left out.
     """
     if project is None:
         return Selection()
@@ -94,8 +95,12 @@ def select(project: Project | None, subject: Subject, *, at: datetime) -> Select
     shut = [one for one in windows if not one.is_open]
     told_now = [_candidate(one.memory, subject, one.reason) for one in windows if one.is_open]
     by_rank = [_candidate(row, subject) for row in rows.values()]
-    chosen = choose([*told_now, *by_rank], limit=limit, budget=budget)
-    counts["eligible"] = max(counts["eligible"] - len(shut), len(chosen.included))
+    new: list[Candidate] = []
+    again: list[Candidate] = []
+    for one in (*told_now, *by_rank):
+        (again if key_of(one.observation) in told else new).append(one)
+    chosen = choose(new, limit=limit, budget=budget)
+    counts["eligible"] = max(counts["eligible"] - len(shut) - len(again), len(chosen.included))
     counts |= {
         "matched": sum(bool(one.matched) for one in (*chosen.included, *chosen.left_out)),
         "included": len(chosen.included),
@@ -110,6 +115,7 @@ def select(project: Project | None, subject: Subject, *, at: datetime) -> Select
         included=[one.entry(one.why) for one in chosen.included],
         left_out=[
             *(one.entry(chosen.why_left_out) for one in chosen.left_out[:NAMED]),
+            *(one.entry(TOLD_ONCE) for one in again[:NAMED]),
             *(_entry(one.memory, one.reason) for one in shut[:NAMED]),
             *_others(params, counts),
         ],

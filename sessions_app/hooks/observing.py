@@ -21,6 +21,7 @@ from django.db.models import Q
 from memories.capture.statement import Provenance
 from memories.capture.support import Evidence, Support, Voice
 from memories.curate.told import NOT_CURATED, select_curated
+from memories.injection.once import key_of, keys_of
 from memories.injection.top_memories import top_memories
 from memories.injection.windows import timed, windowed
 from memories.models import ArrivedBy, Exposure, Memory, Project
@@ -76,8 +77,14 @@ def briefing(call: HookCall, project: Project, *, budget: int) -> Briefing:
     """Compose the briefing; for one of our own sessions without what its prompt says already."""
     told_ids = _told(call, prompts_too=call.payload.source not in FRESH)
     memories = top_memories(project.pk, most=MOST_MEMORIES, without=told_ids, at=call.at)
-    now = [one for one in timed(project.pk, None, call.at) if one.pk not in told_ids]
     curated = NOT_CURATED if call.session else select_curated(project)
+    told = keys_of(curated.texts)
+    memories = [one for one in memories if key_of(one.observation) not in told]
+    now = [
+        one
+        for one in timed(project.pk, None, call.at)
+        if one.pk not in told_ids and key_of(one.observation) not in told
+    ]
     sections = [
         Section("Curated memory", [Line(one.text) for one in curated.included]),
         Section("Told now", [_line(one.pk, one) for one in now]),

@@ -16,7 +16,9 @@ from memories.curate.told import NOT_CURATED, Curated, files_of, select_curated
 from memories.files.instructions import section
 from memories.files.sections import sections_for
 from memories.files.told import NOTHING_TOLD, Told, told_to
+from memories.injection import once
 from memories.injection.knowledge import NO_KNOWLEDGE, Knowledge, select_knowledge
+from memories.injection.once import keys_of
 from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection, select
 from memories.injection.relevant import Task
@@ -39,13 +41,17 @@ BEGINNING = 400
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """All that a session is told: operational memories in its system prompt, all others and files in its prompt."""
+    """All that a session is told: operational memories in its system prompt, all others and files in its prompt.
+
+    `told` are the texts of the prompt, which the operational memories do not repeat.
+    """
 
     ops: Injection
     project: Selection
     agent: Told
     knowledge: Knowledge
     curated: Curated
+    told: once.Told = once.NOTHING
 
     @property
     def record(self) -> dict[str, Any]:
@@ -73,29 +79,37 @@ def draft(agent: str | None, project: Project | None, tier: int | None, task: st
     return Session(agent=by, project=project, tier=tier or (by.tier if by else 1), task=mask(task))
 
 
-def selected_for(session: Session, *, at: datetime) -> Selected:
-    """Choose all that a session is told at `at` (aware UTC). For one that is not stored no recall is logged."""
+def selected_for(session: Session, *, at: datetime, budget: int | None = None) -> Selected:
+    """Choose all that a session is told at `at` (aware UTC), nothing of it twice.
+
+    What is surest of its place comes first: MEMORY.md, the agent's file, the project, knowledge, then what is
+    operational. `budget` is that of the operational memories in tokens, None: the agent's own or the setting's. For a
+    session that is not stored no recall is logged.
+    """
     task = Task(session.task, session.agent.slug if session.agent else None, session.pk, is_preview=session.pk is None)
-    own = session.agent.memory_budget if session.agent else None
-    return Selected(
-        build(budget=budget_for(own), project_id=session.project_id, at=at, task=task),
-        selection_for(session, at=at),
-        told_for(session),
-        knowledge_for(session, at=at),
-        curated_for(session),
-    )
+    curated = curated_for(session)
+    told = keys_of(curated.texts)
+    agent = told_for(session, told=told)
+    told |= keys_of(entry["observation"] for entry in agent.included)
+    project = selection_for(session, at=at, told=told)
+    told |= keys_of(entry["observation"] for entry in project.included)
+    knowledge = knowledge_for(session, at=at, told=told)
+    told |= keys_of(entry["observation"] for entry in knowledge.included)
+    own = session.agent.memory_budget if session.agent and budget is None else budget
+    ops = build(budget=budget_for(own), project_id=session.project_id, at=at, task=task, told=told)
+    return Selected(ops, project, agent, knowledge, curated, told)
 
 
-def selection_for(session: Session, *, at: datetime) -> Selection:
+def selection_for(session: Session, *, at: datetime, told: once.Told = once.NOTHING) -> Selection:
     """Choose the memories of the session's project, by what its task is about and which paths it names."""
     task_brief = brief.read(session.brief)
     subject = Subject(f"{task_brief.title}\n{session.task}", (*task_brief.write_scope, *task_brief.read_first))
-    return select(session.project, subject, at=at)
+    return select(session.project, subject, at=at, told=told)
 
 
-def told_for(session: Session) -> Told:
+def told_for(session: Session, *, told: once.Told = once.NOTHING) -> Told:
     """Return what the session's agent is told of its memory file; nothing without an agent, a project or a file."""
-    return told_to(session.agent.slug, session.project_id) if session.agent else NOTHING_TOLD
+    return told_to(session.agent.slug, session.project_id, said=told) if session.agent else NOTHING_TOLD
 
 
 def curated_for(session: Session) -> Curated:
@@ -109,7 +123,7 @@ def curated_for(session: Session) -> Curated:
         return NOT_CURATED
 
 
-def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
+def knowledge_for(session: Session, *, at: datetime, told: once.Told = once.NOTHING) -> Knowledge:
     """Choose what is known about the session's task or, without one, about what its agent is for.
 
     Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more, an escalation
@@ -127,6 +141,7 @@ def knowledge_for(session: Session, *, at: datetime) -> Knowledge:
         at=at,
         session_id=session.pk,
         is_preview=session.pk is None,
+        told=told,
     )
 
 

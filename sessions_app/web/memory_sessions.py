@@ -10,6 +10,7 @@ from claudeops.lib.answers import page
 from memories.models import Memory, Project
 from sessions_app import receipts
 from sessions_app.models import Agent, Session
+from sessions_app.runner.prompt import selected_for
 from sessions_app.web import preview as preview_of
 from sessions_app.web.forms import PlaceForm, PreviewForm
 
@@ -77,16 +78,15 @@ def preview(request: HttpRequest) -> HttpResponse:
         project = beside.project
     task = beside.task if beside and "task" not in request.GET else cleaned["task"]
     at = timezone.now()
-    own = agent.memory_budget if agent else None
-    result = preview_of.preview_of(
+    session = Session(
+        agent=agent,
+        project=project,
         tier=max(1, tier or (beside.tier if beside else 1)),
-        project_id=project.pk if project else None,
-        budget=own if cleaned["budget"] is None else cleaned["budget"],
-        beside=beside,
-        at=at,
         task=task,
-        agent=agent.slug if agent else None,
+        brief={"write_scope": cleaned["write_scope"]},
     )
+    selected = selected_for(session, at=at, budget=cleaned["budget"])
+    result = preview_of.preview_of(selected, session, beside=beside, at=at)
     shown = {
         "agent": agent.slug if agent else "",
         "task": task,
@@ -96,10 +96,7 @@ def preview(request: HttpRequest) -> HttpResponse:
         "session": cleaned["session"] or "",
         "write_scope": " ".join(cleaned["write_scope"]),
     }
-    session = Session(
-        agent=agent, project=project, tier=result.tier, task=task, brief={"write_scope": cleaned["write_scope"]}
-    )
-    return _preview(request, PreviewForm(shown), result, preview_of.composed_of(session, at=at))
+    return _preview(request, PreviewForm(shown), result, preview_of.composed_of(selected, session, at=at))
 
 
 def _preview(

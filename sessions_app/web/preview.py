@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,13 +12,12 @@ from memories.curate.told import NOT_CURATED, Curated
 from memories.injection.block import BlockLine, Shares, lines_of, shares_of
 from memories.injection.budget import shown, tokens
 from memories.injection.knowledge import Knowledge
-from memories.injection.ops import Injection, budget_for, build, reasons
+from memories.injection.ops import Injection, reasons
 from memories.injection.project import Selection
-from memories.injection.relevant import Task
 from memories.taxonomy import GENERAL, OPS
 from sessions_app.errors import InvalidSession
 from sessions_app.models import InjectionReceipt, Session, Status
-from sessions_app.runner.prompt import compose_for, curated_for, knowledge_for, selection_for, told_for
+from sessions_app.runner.prompt import Selected
 
 Entry = Mapping[str, Any]
 
@@ -104,22 +103,10 @@ def last_injected(
     return rows.select_related("agent", "project").defer("ingest_state").order_by("-queued_at", "-id").first()
 
 
-def preview_of(
-    *,
-    tier: int,
-    project_id: int | None,
-    budget: int | None,
-    beside: Session | None,
-    at: datetime,
-    task: str = "",
-    agent: str | None = None,
-) -> Preview:
-    """Preview the prompt of a session at `at` (aware UTC); `budget` is in tokens, None: the setting's.
-
-    `task` is its text, `agent` its slug.
-    """
-    allowed = budget_for(budget)
-    injection = build(budget=allowed, project_id=project_id, at=at, task=Task(task, agent, is_preview=True))
+def preview_of(selected: Selected, session: Session, *, beside: Session | None, at: datetime) -> Preview:
+    """Preview what a session that is not stored is told at `at` (aware UTC), beside an earlier one."""
+    injection, project_id, tier = selected.ops, session.project_id, session.tier
+    allowed = injection.budget
     receipt = InjectionReceipt.objects.filter(session=beside).first() if beside else None
     then = receipt.of(OPS.slug) if receipt else []
     here = {entry["id"] for entry in injection.included}
@@ -158,19 +145,14 @@ class ComposedPreview:
     why: str = ""
 
 
-def composed_of(session: Session, *, at: datetime) -> ComposedPreview:
-    """Compose the prompt of an unsaved session at `at` (aware UTC)."""
-    selection, knowledge = selection_for(session, at=at), knowledge_for(session, at=at)
-    curated = curated_for(session)
+def composed_of(selected: Selected, session: Session, *, at: datetime) -> ComposedPreview:
+    """Compose the prompt of an unsaved session at `at` (aware UTC), with what was selected for it."""
+    parts = ComposedPreview(selection=selected.project, knowledge=selected.knowledge, curated=selected.curated)
     try:
-        composed = compose_for(
-            session, selection, told_for(session), knowledge, curated, handoff_file="handoff.json", at=at
-        )
+        composed = selected.composed(session, handoff_file="handoff.json", at=at)
     except InvalidSession as error:
-        return ComposedPreview(
-            selection=selection, knowledge=knowledge, curated=curated, why=f"{error} {error.fix}".strip()
-        )
-    return ComposedPreview(composed.text, tokens(composed.text), selection, knowledge, curated)
+        return replace(parts, why=f"{error} {error.fix}".strip())
+    return replace(parts, text=composed.text, tokens=tokens(composed.text))
 
 
 def _last_good(beside: Session | None) -> int | None:

@@ -254,7 +254,7 @@ class _Selection:
         scope = Filters(
             project=self.session.project_id, agent=agent, taxonomy=taxonomy, trusted_only=True, as_of=self.at
         )
-        weighed = weights() if taxonomy == KNOWLEDGE.slug else None
+        weighed = weights("balanced") if taxonomy == KNOWLEDGE.slug else None
         hits = recall(query, scope, limit=limit, at=self.at, weights=weighed, rewrite=False).hits
         return next((n for n, hit in enumerate(hits, 1) if hit.memory_id == self.memory.pk), None), hits
 

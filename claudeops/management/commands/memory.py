@@ -116,7 +116,9 @@ class Command(MemoryCommand):
     def _explained(self, session: Session, selected: Selected, at: datetime) -> Result:
         budget = selected.ops.budget
         about = Task(session.task, session.agent.slug if session.agent else None, is_preview=True)
-        explained = list(ops.explain(budget=budget, project_id=session.project_id, at=at, task=about))
+        explained = list(
+            ops.explain(budget=budget, project_id=session.project_id, at=at, task=about, told=selected.told)
+        )
         for name in ("included", "left_out"):
             explained += [ops.explained(entry, is_in=name == "included") for entry in selected.record[name]]
         lines = [
