@@ -5,6 +5,7 @@ from django.urls.resolvers import URLPattern
 
 from sessions_app.web import (
     agents,
+    ask,
     bulk,
     compare,
     cooldowns,
@@ -38,6 +39,7 @@ urlpatterns: list[URLPattern] = [
     path("agents/<int:pk>/pause", agents.pause, name="agent-pause"),
     path("agents/<int:pk>/resume", agents.resume, name="agent-resume"),
     path("memories/preview", memory_sessions.preview, name="preview"),
+    path("ask", ask.ask, name="ask"),
     path("memories/<int:pk>/sessions", memory_sessions.told, name="memory-sessions"),
     path("events", events.EventList.as_view(), name="events"),
     path("events/bulk/<int:up_to>", events.change, name="events-bulk"),

@@ -33,8 +33,8 @@ def nav_link(
 ) -> SafeString:
     """Render a link to the URL named `name` (or else `instead`); nothing when there is neither.
 
-    It is marked as current on that page and on those below it, except below the URLs named `but` (separated by spaces),
-    on the page named `also`, and on those whose path begins with `under`. `count` is shown beside the label.
+    It is marked as current on that page and on those below it, except below the URLs named `but`, on the pages named
+    `also` (both separated by spaces), and on those whose path begins with `under`. `count` is shown beside the label.
     """
     url = _address(name) or _address(instead)
     if not url:
@@ -45,7 +45,7 @@ def nav_link(
     if any(path == one or path.startswith(f"{one}/") for one in elsewhere):
         path = ""
     below = "admin:index" not in name and url != "/" and path.startswith(url if url.endswith("/") else url + "/")
-    here = path in (url, _address(also)) or below or (under and path.startswith(under))
+    here = path in (url, *map(_address, also.split())) or below or (under and path.startswith(under))
     current = SafeString(' aria-current="page"') if path and here else ""
     waiting = format_html(' <span class="side-count">{}</span>', count) if count else ""
     return format_html('<a href="{}"{}>{}{}</a>', url, current, label, waiting)

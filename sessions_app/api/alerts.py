@@ -16,7 +16,7 @@ from memories.bearer import access_in, needs
 from memories.models import Scope
 from sessions_app.alerts.forms import AnyForm, Generic
 from sessions_app.alerts.receive import receive
-from sessions_app.api.routes import agent_named
+from sessions_app.api.routes import agents_of
 
 LARGEST = 256 * 1024
 """Bytes."""
@@ -64,7 +64,7 @@ def alerts(request: HttpRequest, response: HttpResponse, given: Body[AnyForm]) -
         )
     result = receive(
         given.alert(),
-        agent=agent_named(access, slug),
+        agent=agents_of(access).named(slug),
         project=project_of(access, own.get("project") or request.GET.get("project")),
         by=access.actor,
         highest=access.max_tier,

@@ -20,10 +20,12 @@ from memories.models import Project, Scope
 from sessions_app import queue
 from sessions_app.api import serializers
 from sessions_app.cooldowns import limits
-from sessions_app.errors import AgentNotFound, EventNotFound, SessionNotFound
+from sessions_app.errors import EventNotFound, SessionNotFound
 from sessions_app.events import acknowledgement
 from sessions_app.models import Agent, Event, Session, Trigger
+from sessions_app.models.agent import AgentQuerySet
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
+from sessions_app.runner.parts import answer_for
 
 BRIEF = ("task_id", "title", "write_scope", "excluded_paths", "read_first", "prohibited")
 AFTER = {"after": "`next` of the page before."}
@@ -144,6 +146,34 @@ class EventsOut(Schema):
     next: str
 
 
+class ContextIn(Given):
+    task: str = Field("", max_length=100_000, description="What it is asked to do; empty = nothing in particular.")
+    agent: str | None = Field(None, description="An agent's slug; null = any agent of tier 1 in the token's project.")
+
+
+class LineOut(Schema):
+    """A line that is told, why, and the memory that it comes from, if any."""
+
+    text: str
+    why: str
+    memory: int | None
+
+
+class PartOut(Schema):
+    name: str = Field(description="curated (MEMORY.md), file (the agent's own), project, knowledge, ops, or other.")
+    title: str
+    tokens: int = Field(description="Characters / 4.")
+    budget: int = Field(description="In tokens; 0 = it has none.")
+    lines: list[LineOut]
+
+
+class ContextOut(Schema):
+    tokens: int
+    budget: int
+    told_once: int = Field(description="How many lines stood in two places and are told in one.")
+    parts: list[PartOut]
+
+
 class DecisionOut(Schema):
     """Whether it is allowed now and why; `until` (UTC) is when it will be."""
 
@@ -179,7 +209,7 @@ def sessions(request: HttpRequest) -> dict[str, Any]:
     check_names(request, [*SessionFilterSet.base_filters, *AFTER])
     filters = SessionFilterSet(request.GET, queryset=visible_sessions(access))
     if access.confined:  # another project's agents are as unknown as ones that do not exist
-        filters.filters["agent"].queryset = _agents(access)
+        filters.filters["agent"].queryset = agents_of(access)
         filters.filters["project"].queryset = Project.objects.filter(pk=access.project_id or 0)
     rows, further = page_of(narrowed(filters).select_related("agent"), "queued_at", request.GET.get("after", ""))
     return {"sessions": [serializers.as_row(row) for row in rows], "next": further}
@@ -192,7 +222,7 @@ def run(request: HttpRequest, given: SessionIn) -> Status:
     403: its tier is above the token's highest tier; 422: above the agent's.
     """
     access = access_in(request)
-    agent = agent_named(access, given.agent)
+    agent = agents_of(access).named(given.agent)
     session = queue.request_session(
         agent=agent,
         trigger=Trigger.API,
@@ -307,16 +337,16 @@ def check(request: HttpRequest) -> dict[str, Any]:
     return asdict(limits.check(values["action"], values["service"]))
 
 
-def agent_named(access: Access, slug: str) -> Agent:
-    """Return an agent that a token may run. Raises AgentNotFound."""
-    agent = None if "\0" in slug else _agents(access).filter(slug=slug).select_related("project").first()
-    if agent is None:
-        names = ", ".join(_agents(access).order_by("slug").values_list("slug", flat=True)[:20]) or "none yet"
-        raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {names}.")
-    return agent
+@router.post("/context", **needs(Scope.READ, ContextOut, body=True), tags=["recall"], summary="What an agent is told")
+def context(request: HttpRequest, given: ContextIn) -> dict[str, Any]:
+    """Everything that its next session would be told for a task, line by line. Nothing is recorded or spent."""
+    access = access_in(request)
+    agent = agents_of(access).named(given.agent) if given.agent else None
+    project = Project.objects.filter(pk=access.project_id or 0).first()
+    return answer_for(agent, project, given.task, at=timezone.now()).as_data()
 
 
-def _agents(access: Access) -> QuerySet[Agent]:
+def agents_of(access: Access) -> AgentQuerySet:
     """Return the agents that a token may run: with a project only that project's."""
     return Agent.objects.filter(project=access.project_id) if access.confined else Agent.objects.all()
 

@@ -69,6 +69,31 @@ class RecallAnswer(BaseModel):
     semantic_search: str
 
 
+class ToldLine(BaseModel):
+    text: str
+    why: str
+    memory: int | None
+
+
+class ToldPart(BaseModel):
+    """`name` is curated (MEMORY.md), file (the agent's own), project, knowledge, ops or other; `budget` 0 = none."""
+
+    name: str
+    title: str
+    tokens: int
+    budget: int
+    lines: list[ToldLine]
+
+
+class ContextAnswer(BaseModel):
+    """`told_once` counts the lines that stood in two places and are told in one."""
+
+    tokens: int
+    budget: int
+    told_once: int
+    parts: list[ToldPart]
+
+
 class HistoryLine(BaseModel):
     at: str
     what: str
@@ -140,6 +165,13 @@ def _add_reading(server: MCPServer[Any], access: Access) -> None:
     ) -> RecallAnswer:
         """Search the memories: those that answer the query, best first. Use it before you investigate."""
         return RecallAnswer.model_validate(await _in_thread(tools.recall)(access, query, service, category, limit))
+
+    @server.tool(title="What is told for a task", annotations=READS)
+    async def context(
+        task: Annotated[str, Field(max_length=20_000, description="The task or the text of an alert.")] = "",
+    ) -> ContextAnswer:
+        """Show everything that a session with this task is told at its start, line by line, and why."""
+        return ContextAnswer.model_validate(await _in_thread(tools.context)(access, task))
 
     @server.tool(title="Show a memory", annotations=READS)
     async def memory_show(memory_id: Annotated[int, Field(ge=1, le=2**63 - 1)]) -> ShownMemory:

@@ -18,6 +18,7 @@ from memories.capture.text import fold
 from memories.errors import ProjectNotFound
 from memories.injection.escape import safe
 from memories.models import MemoryChange, Project, Scope
+from memories.models.memory import ANY_AGENT
 from memories.recall.service import Question, ask
 from memories.taxonomy import GENERAL
 from sessions_app.cooldowns import limits
@@ -25,6 +26,7 @@ from sessions_app.errors import InvalidSession, SessionNotFound
 from sessions_app.models import Agent, Event, Session
 from sessions_app.runner.ingest import provenance_now
 from sessions_app.runner.markers import EventMarker
+from sessions_app.runner.parts import answer_for
 
 CHANNEL = "mcp"
 LONGEST_MESSAGE = 4000
@@ -47,6 +49,14 @@ def recall(access: Access, query: str, service: str | None, category: str | None
         for hit in answer.hits
     ]
     return {"memories": hits, "semantic_search": answer.trace.semantic}
+
+
+def context(access: Access, task: str) -> dict[str, Any]:
+    """Return what the caller's agent would be told for a task, as texts by part: nothing is recorded or spent."""
+    slug = access.agent if access.agent != ANY_AGENT else None
+    project = Project.objects.filter(pk=access.project_id or 0).first()
+    answer = answer_for(Agent.objects.named(slug) if slug else None, project, task, at=timezone.now())
+    return answer.as_data()
 
 
 def memory_show(access: Access, memory_id: int) -> dict[str, Any]:

@@ -29,10 +29,11 @@ class AgentQuerySet(models.QuerySet["Agent"]):
         return self.filter(enabled=True).exclude(schedule_kind=ScheduleKind.NONE)
 
     def named(self, slug: str) -> Agent:
-        """Return the agent with this slug. Raises AgentNotFound, which names the known ones."""
-        agent = self.filter(slug=slug).first()
+        """Return the agent of this selection with this slug. Raises AgentNotFound, which names the selected ones."""
+        agent = None if "\0" in slug else self.filter(slug=slug).select_related("project").first()
         if agent is None:
-            slugs = ", ".join(Agent.objects.values_list("slug", flat=True)[:20]) or "none yet (add one in the admin)"
+            slugs = ", ".join(self.order_by("slug").values_list("slug", flat=True)[:20])
+            slugs = slugs or "none yet (add one in the admin)"
             raise AgentNotFound(f"There is no agent {slug!r}.", f"Known agents: {slugs}.")
         return agent
 

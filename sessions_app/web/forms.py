@@ -133,6 +133,25 @@ TYPED = {
 """A field whose text the preview follows as it is typed. The form stays, and with it the cursor."""
 
 
+class AskForm(forms.Form):
+    """Whom a prompt is for, and its task."""
+
+    agent = forms.ModelChoiceField(
+        queryset=Agent.objects.select_related("project").order_by("slug"),
+        to_field_name="slug",
+        required=False,
+        empty_label="any agent of tier 1",
+        label="Agent",
+        widget=forms.Select(attrs={"class": "field"}),
+    )
+    task = forms.CharField(
+        required=False,
+        max_length=LONGEST_TASK,
+        label="Task",
+        widget=forms.TextInput(attrs={"class": "field", "placeholder": "a task, or the text of an alert"}),
+    )
+
+
 class PreviewForm(forms.Form):
     """Whom the prompt is for; what is empty is the agent's, then the last session's."""
 

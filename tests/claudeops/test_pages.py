@@ -43,6 +43,7 @@ def test_nothing_here_is_kept_by_a_cache_or_changed_by_a_post(signed_in):
         ("/memories/timed", "Memories"),
         ("/memories/preview", "Recall"),
         ("/trace", "Recall"),
+        ("/ask", "Recall"),
         ("/memories/recall/asked", "Recall"),
         ("/learning-log", "Learning log"),
     ],

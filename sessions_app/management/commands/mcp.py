@@ -12,7 +12,7 @@ from sessions_app.errors import SessionsError
 
 
 class Command(BaseCommand):
-    help = "Run the MCP server on stdin and stdout: recall, memory_show, check_cooldown, remember, log_event."
+    help = "Run the MCP server on stdin and stdout: recall, context, memory_show, check_cooldown, remember, log_event."
     requires_system_checks: list[str] = []  # it starts with every session, and checks would delay it
 
     def add_arguments(self, parser: ArgumentParser) -> None:

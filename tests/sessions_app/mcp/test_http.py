@@ -56,7 +56,7 @@ def test_it_introduces_itself_and_keeps_no_session():
 
 def test_every_tool_has_a_schema_and_says_whether_it_changes_anything():
     tools = Model("read", "write").tools()
-    assert set(tools) == {"recall", "memory_show", "check_cooldown", "remember", "log_event"}
+    assert set(tools) == {"recall", "context", "memory_show", "check_cooldown", "remember", "log_event"}
     for name, tool in tools.items():
         assert tool["description"]
         assert tool["outputSchema"]["properties"]
@@ -69,9 +69,9 @@ def test_every_tool_has_a_schema_and_says_whether_it_changes_anything():
 @pytest.mark.parametrize(
     ("scopes", "names"),
     [
-        (["read"], {"recall", "memory_show", "check_cooldown"}),
+        (["read"], {"recall", "context", "memory_show", "check_cooldown"}),
         (["write"], {"remember", "log_event"}),
-        (["admin"], {"recall", "memory_show", "check_cooldown", "remember", "log_event"}),
+        (["admin"], {"recall", "context", "memory_show", "check_cooldown", "remember", "log_event"}),
     ],
 )
 def test_a_token_brings_the_tools_of_its_scopes_and_calls_no_other(scopes, names):
