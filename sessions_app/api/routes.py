@@ -151,7 +151,7 @@ class ContextIn(Given):
     agent: str | None = Field(None, description="An agent's slug; null = any agent of tier 1 in the token's project.")
 
 
-class LineOut(Schema):
+class ToldLineOut(Schema):
     """A line that is told, why, and the memory that it comes from, if any."""
 
     text: str
@@ -159,19 +159,19 @@ class LineOut(Schema):
     memory: int | None
 
 
-class PartOut(Schema):
+class ToldPartOut(Schema):
     name: str = Field(description="curated (MEMORY.md), file (the agent's own), project, knowledge, ops, or other.")
     title: str
     tokens: int = Field(description="Characters / 4.")
     budget: int = Field(description="In tokens; 0 = it has none.")
-    lines: list[LineOut]
+    lines: list[ToldLineOut]
 
 
 class ContextOut(Schema):
     tokens: int
     budget: int
     told_once: int = Field(description="How many lines stood in two places and are told in one.")
-    parts: list[PartOut]
+    parts: list[ToldPartOut]
 
 
 class DecisionOut(Schema):
