@@ -21,6 +21,8 @@ MARK = re.compile(r"<!--\s*(?:MEMORY LIMITS|Last Updated)\b", re.IGNORECASE)
 DEEPER = re.compile(r"#{3,6}\s+(\S.*)\Z", re.DOTALL)
 TOP = re.compile(r"#\s+(\S.*)\Z", re.DOTALL)
 ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<bullet>[-*+•●▪‣·–—]|\d{1,3}[.)])(?P<gap>[ \t]+)(?P<text>\S.*)\Z", re.DOTALL)
+NO_LEAD = re.compile(r"\s*(?:#|<!--|`{3}|~{3}|.*-->\s*\Z)")
+"""A line that is no part of the paragraph before a list: a title, a comment or a fence."""
 DAY = r"\d{4}-\d{2}-\d{2}"
 TIME = r"(?:[ T]\d{1,2}:\d{2}(?::\d{2})?(?:\.\d+)?(?:Z| ?UTC|[+-]\d{2}:?\d{2})?)?"
 DATED = re.compile(
@@ -113,8 +115,9 @@ def convert(
 ) -> Converted:
     """Return the older files of one agent, by name and bytes, as one in the present shape.
 
-    Sections of one name become one, entries before the first section Recent Learnings; a date before an entry becomes
-    its day. Line ends, a byte order mark and front matter are those of the first file. Each can be read.
+    Sections of one name become one, entries before the first section with what leads them in Recent Learnings; a date
+    before an entry becomes its day. Line ends, a byte order mark and front matter are those of the first file. Each can
+    be read.
     """
     blocks: list[_Block] = []
     reports = []
@@ -170,9 +173,25 @@ def _blocks(document: Document, number: int) -> list[_Block]:
             level = width
             line.text, line.day = _as_entry(text, item)
             if not blocks[-1].name:
-                blocks.append(_Block(RECENT, [_Line(f"## {RECENT}")]))
+                lead = _lead_in(blocks[-1].lines)
+                blocks.append(_Block(RECENT, [_Line(f"## {RECENT}"), *lead]))
         blocks[-1].lines.append(line)
     return [block for block in blocks if block.lines]
+
+
+def _lead_in(lines: list[_Line]) -> list[_Line]:
+    """Take the paragraph that leads in a list off the lines before it: it goes with the list, or turns it round."""
+    end = len(lines)
+    while end and not lines[end - 1].text.strip():
+        end -= 1
+    start = end
+    while start and lines[start - 1].text.strip() and not NO_LEAD.match(lines[start - 1].text):
+        start -= 1
+    if start == end or (end < len(lines) and not lines[end - 1].text.rstrip().endswith(":")):
+        return []
+    lead = lines[start:]
+    del lines[start:]
+    return lead
 
 
 def _heading(text: str, has_section: bool, has_title: bool) -> str:

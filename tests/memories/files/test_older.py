@@ -16,7 +16,7 @@ from memories.files import older, sync, take_in
 from memories.files.document import parse
 from memories.files.limits import Limits
 from memories.files.older import Converted
-from memories.files.sections import sections_for
+from memories.files.sections import RECENT, sections_for
 from memories.files.storage import agents_on_disk
 from memories.files.sync import sync_file
 from memories.files.told import told_to
@@ -47,6 +47,21 @@ def bare(text: str) -> str:
 def lines_of(data: bytes) -> Counter[str]:
     text = data.decode("utf-8-sig").replace("\r\n", "\n")
     return Counter(found for line in text.split("\n") if (found := bare(line)))
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "below"),
+    [
+        (b"# R\nNotes.\n\nOnly on staging:\n\n- a\n- b\n", "# R\nNotes.\n", "\nOnly on staging:\n\n- a\n- b\n"),
+        (b"# R\n\nOnly on staging\nof the shop:\n1. a\n", "# R\n", "\nOnly on staging\nof the shop:\n- a\n"),
+        (b"# R\n\nWhat we know.\n\n- a\n", "# R\n\nWhat we know.\n", "\n- a\n"),
+        (b"# R\n<!-- kept:\nas it is -->\n- a\n", "# R\n<!-- kept:\nas it is -->\n", "\n- a\n"),
+    ],
+)
+def test_what_leads_a_list_in_goes_with_it_below_recent_learnings(text: bytes, kept: str, below: str) -> None:
+    made = text_of(converted(("research.md", text)))
+    assert f"## {RECENT}{below}" in made
+    assert kept.splitlines()[-1] in made.partition(f"## {RECENT}")[0].splitlines()
 
 
 def test_there_are_forty_files() -> None:
