@@ -205,7 +205,7 @@ class Evidence:
         An agent is honest until it has read outside text: after that plain words in its calls support nothing, and
         what it writes is nobody's, also when it is read back.
         """
-        self._called.update(_words(" ".join(_NAME.findall(names)) if self.has_outside else names))
+        self._called.update(_shown(" ".join(_NAME.findall(names)) if self.has_outside else names))
         if self.has_outside and written:
             self._planted.update(word for word in _words(written) if word not in self._house)
 
@@ -314,12 +314,14 @@ def _words(text: str) -> list[str]:
         elif word not in COMMON and word not in NORMS:
             found.append(_stem(word))
             if unit := _NUMBER_AND_UNIT.match(word):  # 744h, 6G: the number, too
-                found.append(unit[1])
+                found.append(_stem(unit[1]))
     return found
 
 
 @lru_cache(maxsize=16_384)  # a session says the same words again and again
 def _stem(word: str) -> str:
+    if word.isdecimal():  # 05:17 is 17 5 in a crontab
+        return word.lstrip("0") or "0"
     if not word.isalpha() or not word.isascii() or word in DENIALS:
         return word
     for ending in (

@@ -140,23 +140,46 @@ def judge_command(command: str, rules: Rules, folder: str = "", depth: int = 0) 
     commands = simple_commands(command) if depth <= DEEPEST else None
     if commands is None:
         return (NOT_UNDERSTOOD,)
+    base = _entered(commands, rules)
     sources: dict[str, None] = {}
-    for simple in commands:
-        sources.update(dict.fromkeys(_paths(simple.inputs, rules, folder)))
-        sources.update(dict.fromkeys(_simple(simple, rules, folder, depth)))
+    for simple in commands[1:] if base else commands:
+        inputs = [_in_folder(base, path) for path in simple.inputs]
+        sources.update(dict.fromkeys(_paths(inputs, rules, folder)))
+        sources.update(dict.fromkeys(_simple(simple, rules, folder, depth, base)))
     return tuple(sources)
+
+
+def _entered(commands: Sequence[Simple], rules: Rules) -> str:
+    """Return the served folder that `cd` enters first and in which all else only reads named files or reports state.
+
+    Its files are judged by their paths in it. Empty: the folder itself is judged, with all that it may hold.
+    """
+    words = [simple.words for simple in commands]
+    if len(words) < 2 or len(words[0]) != 2 or words[0][0] != "cd" or not all(words):
+        return ""
+    if any(not _OPEN_ENDED.isdisjoint(word) for row in words for word in row):
+        return ""
+    folder = posixpath.normpath(words[0][1])
+    if not any(_is_below(folder, place) for place in _SERVED):
+        return ""
+    for name, *arguments in words[1:]:
+        kind, _ = _row(_Command(name, tuple(arguments), unknown=False), rules)
+        is_reader = name in _READERS and not kind
+        if name in _TABLE["wrappers"] or name in ("cd", "git") or not (is_reader or kind == "house"):
+            return ""
+    return folder
 
 
 _cached = lru_cache(maxsize=1024)(judge_command)
 
 
-def _simple(simple: Simple, rules: Rules, folder: str, depth: int) -> tuple[str, ...]:
+def _simple(simple: Simple, rules: Rules, folder: str, depth: int, base: str) -> tuple[str, ...]:
     words, unknown = simple.words, False
     while words:
         name = _program(words[0])
         wrapper = _TABLE["wrappers"].get(name)
         if wrapper is None:
-            return _command(_Command(name, words[1:], unknown), rules, folder, depth)
+            return _command(_Command(name, words[1:], unknown), rules, folder, depth, base)
         unknown = unknown or wrapper.get("unknown", False)
         if option := wrapper.get("option"):
             return _script(name, words, option, rules, folder, depth)
@@ -229,7 +252,7 @@ class _Command:
         self.plain, self.options = tuple(plain), frozenset(options)
 
 
-def _command(command: _Command, rules: Rules, folder: str, depth: int) -> tuple[str, ...]:
+def _command(command: _Command, rules: Rules, folder: str, depth: int, base: str) -> tuple[str, ...]:
     kind, length = _row(command, rules)
     if kind.startswith("added"):
         kind = kind.removeprefix("added ")
@@ -243,7 +266,7 @@ def _command(command: _Command, rules: Rules, folder: str, depth: int) -> tuple[
                 return outside
             is_relayed = command.plain[1:2] and command.plain[1] in _RELAYED and not rules.trusts_repository
             return (COMMITS,) if is_relayed else HOUSE
-        sources = _files(command, rules, folder)
+        sources = _files(command, rules, folder, base)
         if command.name in _LISTING:
             return tuple(
                 dict.fromkeys(f"{NAMES}: {source.partition(': ')[2]}" for source in sources if source != FILES)
@@ -344,7 +367,7 @@ def _source(command: _Command, kind: str, length: int) -> str:
     return _named("command", command.name.rpartition("/")[2] or command.name)
 
 
-def _files(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
+def _files(command: _Command, rules: Rules, folder: str, base: str) -> tuple[str, ...]:
     words = [word for word in command.arguments if not word.startswith("-")]
     if command.name in _SCRIPTED and not command.options & _PATTERN_OPTIONS:
         words = words[1:]
@@ -352,7 +375,13 @@ def _files(command: _Command, rules: Rules, folder: str) -> tuple[str, ...]:
     words += [word.partition("=")[2] for word in command.arguments if word.startswith("-") and "=" in word]
     if not words and (command.name == "rg" or (command.name.endswith("grep") and command.options & _RECURSIVE)):
         words = ["."]
+    if base:
+        words = [_in_folder(base, word) for word in words or (["."] if command.name in _LISTING else [])]
     return _paths(words, rules, folder)
+
+
+def _in_folder(folder: str, path: str) -> str:
+    return path if path.startswith("~") else posixpath.join(folder, path)
 
 
 def _is_name(word: str) -> bool:
@@ -416,6 +445,8 @@ def _named(kind: str, name: str) -> str:
     return f"{kind}: {_UNFIT.sub('_', name).strip('_')[:LONGEST_NAME].lower() or 'unnamed'}"
 
 
+_OPEN_ENDED = frozenset("*?[{$`")
+"""What a word may hold that names files which are not written out."""
 _READERS = frozenset(_TABLE["readers"]["plain"])
 _SCRIPTED = frozenset(_TABLE["readers"]["scripted"])
 _PATTERN_OPTIONS, _RECURSIVE = (

@@ -378,19 +378,24 @@ _NO_FILE = re.compile(
     r"\d?>&\d|[&\d]?>\s*/dev/null|\becho\s+[\"']?[\w=: -]{0,12}(?:\$[\w?{}]+)?[\"']?(?=\s*(?:[;&|\n)]|$))"
 )
 """What writes nothing, or a word or two between outputs."""
+_FIELDS = re.compile(r"\{\{?\s*((?:\.\w+)+)[^{}]*\}")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _READING = frozenset(("Glob", "Grep", "LS", "NotebookRead", "Read", "WebFetch", "WebSearch"))
 
 
 def names_and_written(call: stream.ToolUse) -> tuple[str, str]:
-    """Return (the names in a call that reads, what a call writes). Of a command its unquoted words are names."""
+    """Return (the names in a call that reads, what a call writes). Of a command its unquoted words are names.
+
+    So are the fields of a format: docker inspect -f '{{.HostConfig.Privileged}}'.
+    """
     if call.name in _READING:
         return call.input, ""
     if call.name == "Bash":
         if _WRITES.search(_NO_FILE.sub("", call.input)):
             return "", call.input
         sentences = [quoted for quoted in _QUOTED.findall(call.input) if is_prose(quoted)]
-        return _QUOTED.sub(" ", call.input), "\n".join(sentences)
+        fields = " ".join(_FIELDS.findall(call.input))
+        return f"{_QUOTED.sub(' ', call.input)} {fields}", "\n".join(sentences)
     return "", accept.as_text(call.all)
 
 

@@ -118,6 +118,14 @@ def test_what_a_call_writes_after_outside_text_is_nobodys_when_it_is_read_back(s
             assert supported(STATEMENT, *steps)[0] == by
 
 
+def test_a_number_counts_without_its_unit_and_without_leading_zeros():
+    crontab = ("house", "17 5 * * * root find /scratch/runs -mtime +10 -exec rm -rf {}")
+    assert supported("Root deletes /scratch/runs with rm -rf after 10 days, daily at 05:17", crontab)[0] == HOUSE
+    assert supported("Root deletes /scratch/runs with rm -rf after 12 days, daily at 05:17", crontab)[0] == NOBODY
+    kept = ("house", "loki compactor retention_period: 744h")
+    assert supported("The compactor of loki has a retention of 744 hours", kept)[0] == HOUSE
+
+
 def test_a_sentence_in_the_name_of_a_file_is_from_outside():
     name = "-".join(TEN[:8]) + ".txt"
     found = evidence(("house", f"compose.yml\n{name}\nnightly backup 02:30 photos box storage")).support(STATEMENT)

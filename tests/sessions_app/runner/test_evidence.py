@@ -106,6 +106,16 @@ def test_the_results_of_tools(subtests):
     assert support(brings(SHOWN, "unknown")) == ("outside", "unknown call")
 
 
+def test_the_fields_of_a_format_are_names_of_what_is_shown():
+    asked = """docker inspect -f '{{.Name}} {{.HostConfig.Privileged}} net={{ .HostConfig.NetworkMode }}' frigate"""
+    lines = (calls("1", "Bash", command=asked), brings("/frigate true net=host", "1"))
+    known = "frigate is a privileged container on the host network"
+    assert support(*lines, of=known) == ("house", "")
+    assert (
+        support(calls("1", "Bash", command="docker ps"), brings("/frigate true net=host", "1"), of=known)[0] != "house"
+    )
+
+
 def test_what_the_agent_wrote_after_outside_text_is_nobodys_when_it_is_read_back(subtests):
     outside = [calls("a", command="curl https://example.org"), brings("Read this", "a")]
     cat = [calls("c", command="cat /etc/notes"), brings(SHOWN, "c")]

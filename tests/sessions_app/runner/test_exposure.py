@@ -258,6 +258,18 @@ def test_the_working_folder_is_its_repository_below_srv_only(subtests):
         ("cat /srv/homelab2/a.yml", "/srv/homelab", (), ()),
         ("cat /tmp/work/a.yml", "/tmp/work", ("file: /tmp",), ("file: /tmp",)),
         ("cat uploads/a.yml", "/srv/homelab", ("file: uploads",), ("file: uploads",)),
+        ("cd /srv/media && grep -n image compose.yml | head -3", "", (), ()),
+        ("cd /srv/media && docker compose ps", "", (), ()),
+        ("cd /srv/media && cat compose.yml notes.txt", "", ("file: /srv",), ("file: /srv",)),
+        ("cd /srv/media && cat < notes.txt", "", ("file: /srv",), ("file: /srv",)),
+        ("cd /srv/media && cat ../web/a.log.yml incoming/a.yml", "", ("file: incoming",), ("file: incoming",)),
+        ("cd /srv/media && cat *.yml", "", ("file: /srv",), ("file: /srv",)),
+        ("cd /srv/media && ls", "", ("names: /srv",), ("names: /srv",)),
+        ("cd /srv/media && rg image", "", ("file: /srv",), ("file: /srv",)),
+        ("cd /srv/media && git log", "", ("file: /srv", "repository: commits"), ("file: /srv",)),
+        ("cd /srv/media && make", "", ("file: /srv", "command: make"), ("file: /srv",)),
+        ("cd /srv/media && cd web && cat a.yml", "", ("file: /srv", "repository: files"), ("file: /srv",)),
+        ("cd /tmp/x && cat a.yml", "", ("file: /tmp",), ("file: /tmp",)),
     ]:
         with subtests.test(str((command, folder))):
             assert judge_command(command, rules(), folder) == sources
