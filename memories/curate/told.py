@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import zip_longest
 from typing import Any
 
@@ -24,8 +24,9 @@ from memories.capture.text import fold
 from memories.capture.topics import topics
 from memories.committers import CUT_OFF, Commit, why_nobodys
 from memories.curate.document import SECTION_LEVEL, SECTIONS, Entry, parse
-from memories.injection.budget import cut, tokens
+from memories.injection.budget import cut, stated
 from memories.injection.escape import safe
+from memories.injection.selector import select
 from memories.lifecycle import forgotten, vouched
 from memories.models import CommitKind, MemoryFile, MemoryFileCommit, Project, ProposalState, Verdict, trust
 
@@ -59,6 +60,10 @@ class Told:
     shown: str
     texts: tuple[str, ...]
     entries: int = 1
+
+    @property
+    def observation(self) -> str:
+        return self.shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +140,11 @@ def select_curated(project: Project | None) -> Curated:
     files = tuple(file for file in files_of(project) if file.text)
     entries = [entry for file in files for entry in _entries(file)]
     left_out = [entry for entry in entries if isinstance(entry, LeftOut)]
-    chosen: list[Told] = []
-    full = not budget
-    for entry in _in_turns([entry for entry in entries if isinstance(entry, Told)], files):
-        full = full or tokens(_block([*chosen, entry], files)[0]) > budget
-        if full:
-            left_out.append(LeftOut(entry.file.pk, entry.line, entry.shown, NO_ROOM))
-        else:
-            chosen.append(entry)
-    text, count = _block(chosen, files) if chosen else ("", 0)
-    return Curated(text, count, budget, files, tuple(_ordered(chosen, files)), tuple(left_out))
+    in_turns = _in_turns([entry for entry in entries if isinstance(entry, Told)], files)
+    chosen = select(in_turns, partial(_block, files=files), budget=budget)
+    left_out += [LeftOut(entry.file.pk, entry.line, entry.shown, NO_ROOM) for entry in chosen.left_out]
+    included = tuple(_ordered(chosen.included, files))
+    return Curated(chosen.text, chosen.tokens, budget, files, included, tuple(left_out))
 
 
 def files_of(project: Project | None) -> tuple[MemoryFile, ...]:
@@ -321,12 +321,6 @@ def _block(entries: Sequence[Told], files: Sequence[MemoryFile]) -> tuple[str, i
             rows += ["", f"### {whose}" if whose else "### Other"]
             heading = whose
         rows.append(entry.text)
-    body = "\n".join([INTRO, *rows])
-    count = 0
-    while True:
-        number = sum(entry.entries for entry in entries)
-        many = "1 entry" if number == 1 else f"{number:,} entries"
-        text = f"## {TITLE} ({many}, ~{count:,} tokens)\n\n{body}"
-        if tokens(text) == count:
-            return text, count
-        count = tokens(text)  # it only grows, by the digits of the number, so the loop ends
+    number = sum(entry.entries for entry in entries)
+    many = "1 entry" if number == 1 else f"{number:,} entries"
+    return stated(lambda count: f"## {TITLE} ({many}, ~{count:,} tokens)", "\n".join(["", INTRO, *rows]))

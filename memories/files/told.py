@@ -28,11 +28,11 @@ from memories.files.document import FENCED, Document, parse
 from memories.files.limits import Limits
 from memories.files.sections import RECENT, sections_for
 from memories.files.unchanged import is_well
-from memories.injection import once
+from memories.injection import selector
 from memories.injection.budget import tokens
 from memories.injection.escape import safe
-from memories.injection.once import key_of
 from memories.injection.ops import below_threshold, held, inactive
+from memories.injection.selector import key_of
 from memories.models import AgentFile, AgentFileEntry, FileState, Memory, Verdict
 from memories.models.trust import kept_back
 from memories.taxonomy import AGENT
@@ -112,7 +112,7 @@ class _Unit:
     def why_not(self) -> str:
         return next((line.why_not for line in self.lines if line.why_not), "")
 
-    def repeats(self, said: once.Told) -> bool:
+    def repeats(self, said: selector.Told) -> bool:
         """Whether all of it was told already."""
         return bool(self.lines) and all(key_of(line.text) in said for line in self.lines)
 
@@ -134,7 +134,7 @@ class _Unit:
 NOTHING_TOLD = Told()
 
 
-def told_to(agent: str, project_id: int | None, *, said: once.Told = once.NOTHING) -> Told:
+def told_to(agent: str, project_id: int | None, *, said: selector.Told = selector.NOTHING) -> Told:
     """Return what the agent of this name is told in a project: nothing where it has no file, or its file is off.
 
     A passage is left out of which all was `said` elsewhere in the prompt.
@@ -145,7 +145,7 @@ def told_to(agent: str, project_id: int | None, *, said: once.Told = once.NOTHIN
     return told(file, said=said) if file is not None and file.enabled else NOTHING_TOLD
 
 
-def told(file: AgentFile, *, said: once.Told = once.NOTHING) -> Told:
+def told(file: AgentFile, *, said: selector.Told = selector.NOTHING) -> Told:
     """Return what the agent of `file` is told, whether it is on or off, without what was `said` elsewhere."""
     document = parse(file.text.encode())
     if document.unreadable:  # an earlier version took a merge conflict as it was
@@ -172,7 +172,7 @@ def told(file: AgentFile, *, said: once.Told = once.NOTHING) -> Told:
     told_units, no_room = _within(new, most)
     more, none_left = _within([one for one in others if not one.repeats(said)], most)
     again = (one for one in (*units, *others) if not one.why_not and one.repeats(said))
-    omissions += [(line, once.TOLD_ONCE) for unit in again for line in unit.lines]
+    omissions += [(line, selector.TOLD_ONCE) for unit in again for line in unit.lines]
     omissions += [(line, NO_ROOM) for unit in (*no_room, *none_left) for line in unit.lines]
     text = mask(_text([*told_units, *more], [section.name for section in document.sections]))
     return Told(

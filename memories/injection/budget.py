@@ -6,10 +6,12 @@ Pure; no memory can open a heading, fence, tag or marker.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from memories.injection.escape import safe
+from memories.injection.selector import NOTHING, Selection, Told, select
 from memories.taxonomy import GENERAL
 
 CHARACTERS_A_TOKEN = 4
@@ -20,31 +22,20 @@ LONGEST_LINE = 600
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One memory to choose from: `service` is None for general, `confidence` 0..1."""
+    """One memory to choose from: `service` is None for general, `confidence` 0..1. `text` is as it is told."""
 
     memory_id: int
     service: str | None
     category: str
     observation: str
     confidence: float
+    group: str = field(init=False, compare=False)
+    text: str = field(init=False, compare=False)
 
-    @property
-    def group(self) -> str:
-        return safe(self.service or GENERAL)
-
-    @property
-    def text(self) -> str:
-        return f"- [{safe(self.category)}] {cut(safe(self.observation))} (confidence: {shown(self.confidence)})"
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The lines that fit, in the order of choice, the first that did not fit, the text and its tokens."""
-
-    lines: list[Line] = field(default_factory=list)
-    first_left_out: Line | None = None
-    text: str = ""
-    tokens: int = 0
+    def __post_init__(self) -> None:
+        text = f"- [{safe(self.category)}] {cut(safe(self.observation))} (confidence: {shown(self.confidence)})"
+        object.__setattr__(self, "group", safe(self.service or GENERAL))
+        object.__setattr__(self, "text", text)
 
 
 def tokens(text: str) -> int:
@@ -76,46 +67,50 @@ def header(included: int, eligible: int, count: int) -> str:
     return f"## Operational Memory ({some}, ~{count:,} tokens)"
 
 
-def choose(lines: Iterable[Line], budget: int, *, eligible: int, after: Sequence[Line] = ()) -> Chosen:
-    """Take `lines` in order until the block, with headings, would exceed `budget` tokens.
-
-    Those of `after`, which fit, are in it already. `eligible` is the total. Stops at the first that does not fit, so
-    that no memory of lower confidence replaces one of higher.
-    """
-    chosen = list(after)
-    groups = {line.group for line in after}
-    # Characters below the header.
-    body = sum(1 + len(line.text) for line in after) + sum(2 + len(f"### {group}") for group in groups)
-    first_left_out = None
-    for line in lines:
-        eligible = max(eligible, len(chosen) + 1)  # a memory may have been added since they were counted
-        added = 1 + len(line.text)
-        if line.group not in groups:
-            added += 2 + len(f"### {line.group}")
-        if _total(body + added, len(chosen) + 1, eligible) > budget:
-            first_left_out = line
-            break
-        chosen.append(line)
-        groups.add(line.group)
-        body += added
-    if not chosen:
-        return Chosen(first_left_out=first_left_out)
-    count = _total(body, len(chosen), eligible)
-    text = "\n".join([header(len(chosen), eligible, count), *_body(chosen)])
-    return Chosen(chosen, first_left_out, text, count)
-
-
-def _total(body: int, included: int, eligible: int) -> int:
-    """Tokens of a block with `body` characters below the header. The header contains the number itself."""
+def stated(heading: Callable[[int], str], body: str) -> tuple[str, int]:
+    """Return the text of a block whose heading states its tokens, and these."""
     count = 0
     while True:
-        total = -(-(len(header(included, eligible, count)) + body) // CHARACTERS_A_TOKEN)
-        if total == count:
-            return count
-        count = total  # it only grows, by the digits of the number, so the loop ends
+        text = f"{heading(count)}\n{body}"
+        if tokens(text) == count:
+            return text, count
+        count = tokens(text)  # it only grows, by the digits of the number, so the loop ends
 
 
-def _body(chosen: list[Line]) -> list[str]:
+def block(lines: Sequence[Line], eligible: int) -> tuple[str, int]:
+    """Return the block of operational memories, of which so many are `eligible`, and its tokens."""
+    return stated(_header_of(lines, eligible), "\n".join(_body(lines)))
+
+
+def size(lines: Sequence[Line], eligible: int) -> int:
+    """Return the tokens of that block without its text."""
+    body = sum(len(f"\n\n### {group}") for group in {line.group for line in lines})
+    body += sum(1 + len(line.text) for line in lines)
+    heading, count = _header_of(lines, eligible), 0
+    while (total := -(-(len(heading(count)) + body) // CHARACTERS_A_TOKEN)) != count:
+        count = total  # it only grows, as above
+    return count
+
+
+def _header_of(lines: Sequence[Line], eligible: int) -> Callable[[int], str]:
+    return partial(header, len(lines), max(eligible, len(lines)))  # one may have been added since they were counted
+
+
+def choose(
+    lines: Iterable[Line],
+    budget: int,
+    *,
+    eligible: int,
+    after: Sequence[Line] = (),
+    told: Told = NOTHING,
+    named: int | None = 1,
+) -> Selection[Line]:
+    """Select operational memories, `eligible` in all."""
+    of_block, of_size = partial(block, eligible=eligible), partial(size, eligible=eligible)
+    return select(lines, of_block, size=of_size, budget=budget, after=after, told=told, named=named)
+
+
+def _body(chosen: Sequence[Line]) -> list[str]:
     """Group by service in alphabetical order, general last; within a group, keep the order of choice."""
     groups: dict[str, list[Line]] = {}
     for line in chosen:

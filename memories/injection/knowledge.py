@@ -13,8 +13,8 @@ from typing import Any
 from django.db.models import Q
 
 from claudeops.lib.time_limit import time_limit
-from memories.injection.budget import cut, named_line, tokens
-from memories.injection.once import NOTHING, TOLD_ONCE, Told, key_of
+from memories.injection.budget import cut, named_line, stated
+from memories.injection.selector import NOTHING, TOLD_ONCE, Told, select
 from memories.injection.windows import Windowed, usable, windows_at
 from memories.models import Memory, Project, Verdict
 from memories.recall import Asker, Filters, Hit, Recall, fusion, recall
@@ -145,44 +145,45 @@ def weights(profile: str) -> Weights:
 def _within(knowledge: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit], told: Told) -> Knowledge:
     """Take the first MOST_KNOWLEDGE within the budget, those in their window before the hits.
 
-    The first that does not fit ends the choice. What is outside of its window is left out.
+    What is outside of its window is left out.
     """
     has_window = {one.memory.pk for one in windows}
-    entries = [_of_window(one) for one in windows if one.is_open]
-    entries += [_of_hit(hit) for hit in hits if hit.memory_id not in has_window]
-    lines: list[str] = []
-    included: list[dict[str, Any]] = []
-    left_out = [_of_window(one) for one in windows if not one.is_open]
-    full = ""
-    for entry in entries:
-        if key_of(entry["observation"]) in told:
-            left_out.append(entry | {"reason": TOLD_ONCE})
-            continue
-        longer = [*lines, named_line(entry["category"], entry["observation"], entry["id"])]
-        if not full and len(lines) == MOST_KNOWLEDGE:
-            full = f"the limit of {MOST_KNOWLEDGE} memories is reached"
-        if not full and block(longer)[1] > knowledge.budget:
-            full = f"the budget of {knowledge.budget:,} tokens is full"
-        if full:
-            left_out.append(entry | {"reason": full})
-            continue
-        lines = longer
-        included.append(entry)
-    text, count = block(lines) if lines else ("", 0)
-    why = knowledge.why if lines or not full else full
-    return replace(knowledge, text=text, tokens=count, included=included, left_out=left_out, why=why)
+    known = [_Known(_of_window(one)) for one in windows if one.is_open]
+    known += [_Known(_of_hit(hit)) for hit in hits if hit.memory_id not in has_window]
+    chosen = select(known, _block, budget=knowledge.budget, limit=MOST_KNOWLEDGE, told=told)
+    return replace(
+        knowledge,
+        text=chosen.text,
+        tokens=chosen.tokens,
+        included=[one.entry for one in chosen.included],
+        left_out=[
+            *(_of_window(one) for one in windows if not one.is_open),
+            *(one.entry | {"reason": TOLD_ONCE} for one in chosen.again),
+            *(one.entry | {"reason": chosen.why} for one in chosen.left_out),
+        ],
+        why=knowledge.why if chosen.included or not chosen.why else chosen.why,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A candidate: its entry of the receipt."""
+
+    entry: dict[str, Any]
+
+    @property
+    def observation(self) -> str:
+        return str(self.entry["observation"])
+
+
+def _block(known: Sequence[_Known]) -> tuple[str, int]:
+    return block([named_line(one.entry["category"], one.observation, one.entry["id"]) for one in known])
 
 
 def block(lines: Sequence[str]) -> tuple[str, int]:
     """Return the block of these lines with its heading, and its tokens, which the heading states."""
     memories = "1 memory" if len(lines) == 1 else f"{len(lines):,} memories"
-    body = "\n".join(["", INTRO, "", *lines])
-    count = 0
-    while True:
-        text = f"## {TITLE} ({memories}, ~{count:,} tokens)\n{body}"
-        if tokens(text) == count:
-            return text, count
-        count = tokens(text)  # it only grows, by the digits of the number, so the loop ends
+    return stated(lambda count: f"## {TITLE} ({memories}, ~{count:,} tokens)", "\n".join(["", INTRO, "", *lines]))
 
 
 def _of_hit(hit: Hit) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from django.db import transaction
 from memories.injection import rows
 from memories.injection.budget import Line, choose, cut, shown
 from memories.injection.escape import safe
-from memories.injection.once import NOTHING, TOLD_ONCE, Told, key_of
 from memories.injection.relevant import BY_CONFIDENCE, RELEVANT_SHARE, Found, Task, memories_of, relevant
+from memories.injection.selector import NOTHING, TOLD_ONCE, Told, key_of
 from memories.injection.windows import Windowed, usable, windowed, windows_at
 from memories.lifecycle.rules import aged
 from memories.lifecycle.sweep import is_due, sweep
@@ -161,35 +161,30 @@ def _build(
     shut = [one for one in windows if not one.is_open]
     eligible = count.eligible - len(shut)
     read: dict[int, Memory] = {}
-    again: dict[int, Memory] = {}
-
-    def new(memories: Iterable[Memory]) -> Iterator[Memory]:
-        """Yield what the prompt has not told yet."""
-        for memory in memories:
-            if key_of(memory.observation) in told:
-                again[memory.pk] = memory
-            else:
-                yield memory
 
     def lines(memories: Iterable[Memory]) -> Iterator[Line]:
         for memory in memories:
             read[memory.pk] = memory
             yield Line(memory.pk, memory.service, memory.category, memory.observation, memory.confidence)
 
-    opens = {one.memory.pk: one for one in windows if one.is_open}
-    in_window = {memory.pk: opens[memory.pk] for memory in new(one.memory for one in opens.values())}
-    opened = choose(lines(one.memory for one in in_window.values()), budget, eligible=eligible)
-    no_room = [in_window[pk].memory for pk in list(in_window)[len(opened.lines) :]]
+    in_window = {one.memory.pk: one for one in windows if one.is_open}
+    opened = choose(lines(one.memory for one in in_window.values()), budget, eligible=eligible, told=told, named=None)
+    no_room = [read[line.memory_id] for line in opened.left_out]
     share = 0 if no_room else int(budget * RELEVANT_SHARE)
-    relevant_until = min(budget, opened.tokens + share)
     first = choose(
-        lines(new(memories_of(matches or Found()))), relevant_until, eligible=eligible, after=opened.lines
-    ).lines
-    brought = {line.memory_id for line in first}
-    surest = new(as_if.applied(rows.surest_first(project_id)))
-    by_rank = (memory for memory in surest if memory.pk not in brought)
-    reading = chain(no_room, by_rank)
-    chosen = choose(lines(reading), budget, eligible=eligible, after=first)
+        lines(memories_of(matches or Found())),
+        min(budget, opened.tokens + share),
+        eligible=eligible,
+        after=opened.included,
+        told=told,
+    )
+    brought = {line.memory_id for line in first.included}
+    by_rank = (memory for memory in as_if.applied(rows.surest_first(project_id)) if memory.pk not in brought)
+    named = max(1, MOST_LEFT_OUT - len(shut))
+    chosen = choose(
+        lines(chain(no_room, by_rank)), budget, eligible=eligible, after=first.included, told=told, named=named
+    )
+    again = {line.memory_id: read[line.memory_id] for part in (opened, first, chosen) for line in part.again}
     otherwise = matches.otherwise if matches else ""
 
     def reason(memory_id: int) -> str:
@@ -197,7 +192,7 @@ def _build(
             return in_window[memory_id].reason
         return matches.reason(memory_id) if matches and memory_id in brought else otherwise
 
-    included = [_entry(read[line.memory_id], reason(line.memory_id)) for line in chosen.lines]
+    included = [_entry(read[line.memory_id], reason(line.memory_id)) for line in chosen.included]
     eligible = max(eligible - len(again), len(included))
     counts = {
         "eligible": eligible,
@@ -211,12 +206,9 @@ def _build(
         "other_project": count.other_project,
     }
     left_out = [_entry(one.memory, one.reason) for one in shut[:MOST_LEFT_OUT]]
-    if chosen.first_left_out is not None:
-        left_out.append(_entry(read[chosen.first_left_out.memory_id], over_budget(budget)))
-        for memory in reading:
-            if len(left_out) >= MOST_LEFT_OUT:
-                break
-            left_out.append(_entry(memory, over_budget(budget)))
+    left_out += [
+        _entry(read[line.memory_id], over_budget(budget)) for line in chosen.left_out[: MOST_LEFT_OUT - len(left_out)]
+    ]
     left_out += [_entry(memory, TOLD_ONCE) for memory in again.values()][: MOST_LEFT_OUT - len(left_out)]
     left_out += _others(project_id, count, MOST_LEFT_OUT - len(left_out))
     return Injection(

@@ -15,9 +15,9 @@ from django.db import connection
 from django.db.models import Q
 
 from memories.injection import tag_index
-from memories.injection.once import NOTHING, TOLD_ONCE, Told, key_of
 from memories.injection.ops import below_threshold, held, inactive
 from memories.injection.project_rank import Candidate, choose
+from memories.injection.selector import NOTHING, TOLD_ONCE, Told
 from memories.injection.tags import Subject, matched, matches
 from memories.injection.windows import usable, windows_at
 from memories.models import Memory, Project
@@ -95,12 +95,8 @@ def select(project: Project | None, subject: Subject, *, at: datetime, told: Tol
     shut = [one for one in windows if not one.is_open]
     told_now = [_candidate(one.memory, subject, one.reason) for one in windows if one.is_open]
     by_rank = [_candidate(row, subject) for row in rows.values()]
-    new: list[Candidate] = []
-    again: list[Candidate] = []
-    for one in (*told_now, *by_rank):
-        (again if key_of(one.observation) in told else new).append(one)
-    chosen = choose(new, limit=limit, budget=budget)
-    counts["eligible"] = max(counts["eligible"] - len(shut) - len(again), len(chosen.included))
+    chosen = choose([*told_now, *by_rank], limit=limit, budget=budget, told=told)
+    counts["eligible"] = max(counts["eligible"] - len(shut) - len(chosen.again), len(chosen.included))
     counts |= {
         "matched": sum(bool(one.matched) for one in (*chosen.included, *chosen.left_out)),
         "included": len(chosen.included),
@@ -114,8 +110,8 @@ def select(project: Project | None, subject: Subject, *, at: datetime, told: Tol
         limit=limit,
         included=[one.entry(one.why) for one in chosen.included],
         left_out=[
-            *(one.entry(chosen.why_left_out) for one in chosen.left_out[:NAMED]),
-            *(one.entry(TOLD_ONCE) for one in again[:NAMED]),
+            *(one.entry(chosen.why) for one in chosen.left_out[:NAMED]),
+            *(one.entry(TOLD_ONCE) for one in chosen.again[:NAMED]),
             *(_entry(one.memory, one.reason) for one in shut[:NAMED]),
             *_others(params, counts),
         ],

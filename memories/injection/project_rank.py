@@ -7,12 +7,13 @@ the same text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from memories.injection.budget import cut, named_line, tokens
+from memories.injection.selector import NOTHING, Selection, Told, select
 
 HEADING = "## Memories"
 INTRO = (
@@ -38,6 +39,10 @@ class Candidate:
     made_at: datetime
     matched: tuple[str, ...] = ()
     window: str = ""
+    line: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "line", named_line(self.category, self.observation, self.memory_id))
 
     @property
     def value(self) -> float:
@@ -46,10 +51,6 @@ class Candidate:
     @property
     def place(self) -> tuple[bool, bool, float, datetime, int]:
         return not self.window, not self.matched, -self.value, self.made_at, self.memory_id
-
-    @property
-    def line(self) -> str:
-        return named_line(self.category, self.observation, self.memory_id)
 
     def entry(self, reason: str) -> dict[str, Any]:
         """Return it as the receipt keeps it, with each part of its score."""
@@ -79,44 +80,18 @@ class Candidate:
         return f"by confidence × relevance: {self.confidence:.2f} × {self.relevance:.2f}"
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What goes in, in order, and what of the rest was ranked. `text` stands below the heading; `tokens` has both."""
-
-    included: tuple[Candidate, ...] = ()
-    left_out: tuple[Candidate, ...] = ()
-    why_left_out: str = ""
-    text: str = ""
-    tokens: int = 0
-
-
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda one: one.place)
 
 
-def choose(candidates: Iterable[Candidate], *, limit: int, budget: int) -> Chosen:
+def choose(candidates: Iterable[Candidate], *, limit: int, budget: int, told: Told = NOTHING) -> Selection[Candidate]:
     """Take the first `limit` candidates within `budget` tokens (heading, sentence and lines).
 
-    Stops at the first that does not fit, so that no memory takes the place of one that comes before it.
+    The text has no heading; the tokens count it.
     """
-    ordered = in_order(candidates)
-    text = INTRO + "\n"
-    count = 0
-    why = f"the limit of {limit:,} memories in a prompt is reached"
-    for candidate in ordered[:limit]:
-        longer = f"{text}\n{candidate.line}"
-        if tokens(f"{HEADING}\n\n{longer}") > budget:
-            why = f"the budget of {budget:,} tokens is full"
-            break
-        text = longer
-        count += 1
-    left_out = tuple(ordered[count:])
-    if not count:
-        return Chosen(left_out=left_out, why_left_out=why if left_out else "")
-    return Chosen(
-        included=tuple(ordered[:count]),
-        left_out=left_out,
-        why_left_out=why if left_out else "",
-        text=text,
-        tokens=tokens(f"{HEADING}\n\n{text}"),
-    )
+    return select(in_order(candidates), block, budget=budget, limit=limit, told=told)
+
+
+def block(candidates: Sequence[Candidate]) -> tuple[str, int]:
+    text = "\n".join([INTRO, "", *(one.line for one in candidates)])
+    return text, tokens(f"{HEADING}\n\n{text}")

@@ -21,7 +21,7 @@ from django.db.models import Q
 from memories.capture.statement import Provenance
 from memories.capture.support import Evidence, Support, Voice
 from memories.curate.told import NOT_CURATED, select_curated
-from memories.injection.once import key_of, keys_of
+from memories.injection.selector import key_of, keys_of
 from memories.injection.top_memories import top_memories
 from memories.injection.windows import timed, windowed
 from memories.models import ArrivedBy, Exposure, Memory, Project

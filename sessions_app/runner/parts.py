@@ -11,8 +11,8 @@ from typing import Any
 from claudeops.lib.secrets import mask
 from memories.curate.told import Curated
 from memories.injection.budget import tokens
-from memories.injection.once import TOLD_ONCE
 from memories.injection.relevant import BY_CONFIDENCE
+from memories.injection.selector import TOLD_ONCE
 from memories.models import MemoryFileCommit, Project
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, Session

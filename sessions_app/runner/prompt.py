@@ -16,12 +16,12 @@ from memories.curate.told import NOT_CURATED, Curated, files_of, select_curated
 from memories.files.instructions import section
 from memories.files.sections import sections_for
 from memories.files.told import NOTHING_TOLD, Told, told_to
-from memories.injection import once
+from memories.injection import selector
 from memories.injection.knowledge import NO_KNOWLEDGE, Knowledge, select_knowledge
-from memories.injection.once import keys_of
 from memories.injection.ops import Injection, budget_for, build
 from memories.injection.project import Selection, select
 from memories.injection.relevant import Task
+from memories.injection.selector import keys_of
 from memories.injection.tags import Subject
 from memories.models import Project
 from sessions_app.cooldowns import limits
@@ -51,7 +51,7 @@ class Selected:
     agent: Told
     knowledge: Knowledge
     curated: Curated
-    told: once.Told = once.NOTHING
+    told: selector.Told = selector.NOTHING
 
     @property
     def record(self) -> dict[str, Any]:
@@ -100,14 +100,14 @@ def selected_for(session: Session, *, at: datetime, budget: int | None = None) -
     return Selected(ops, project, agent, knowledge, curated, told)
 
 
-def selection_for(session: Session, *, at: datetime, told: once.Told = once.NOTHING) -> Selection:
+def selection_for(session: Session, *, at: datetime, told: selector.Told = selector.NOTHING) -> Selection:
     """Choose the memories of the session's project, by what its task is about and which paths it names."""
     task_brief = brief.read(session.brief)
     subject = Subject(f"{task_brief.title}\n{session.task}", (*task_brief.write_scope, *task_brief.read_first))
     return select(session.project, subject, at=at, told=told)
 
 
-def told_for(session: Session, *, told: once.Told = once.NOTHING) -> Told:
+def told_for(session: Session, *, told: selector.Told = selector.NOTHING) -> Told:
     """Return what the session's agent is told of its memory file; nothing without an agent, a project or a file."""
     return told_to(session.agent.slug, session.project_id, said=told) if session.agent else NOTHING_TOLD
 
@@ -123,7 +123,7 @@ def curated_for(session: Session) -> Curated:
         return NOT_CURATED
 
 
-def knowledge_for(session: Session, *, at: datetime, told: once.Told = once.NOTHING) -> Knowledge:
+def knowledge_for(session: Session, *, at: datetime, told: selector.Told = selector.NOTHING) -> Knowledge:
     """Choose what is known about the session's task or, without one, about what its agent is for.
 
     Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more, an escalation

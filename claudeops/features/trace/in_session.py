@@ -17,6 +17,7 @@ from memories.capture.text import fold
 from memories.injection.budget import shown
 from memories.injection.knowledge import MOST_KNOWLEDGE, weights
 from memories.injection.relevant import LEAST_CONFIDENCE, MOST_RELEVANT, RELEVANT_SHARE
+from memories.injection.selector import TOLD_ONCE
 from memories.injection.windows import windowed
 from memories.lifecycle import rules
 from memories.models import Memory, Recalled, Verdict
@@ -101,11 +102,23 @@ def _told(trace: Trace, memory: Memory, receipt: InjectionReceipt) -> bool:
         return True
     curated = receipt.curated if isinstance(receipt.curated, dict) else {}
     if not memory.observation or memory.observation not in str(curated.get("text") or ""):
-        return False
+        return _told_elsewhere(trace, memory, receipt)
     steps[Name.RECALL] = Seen("Not needed: it is an entry of MEMORY.md")
     steps[Name.BUDGET] = Seen("Within the budget of MEMORY.md")
     steps[Name.TOLD] = replace(steps[Name.TOLD], text="In its prompt, by MEMORY.md")
     trace.ended(End.TOLD, reason="as an entry of MEMORY.md in its prompt")
+    return True
+
+
+def _told_elsewhere(trace: Trace, memory: Memory, receipt: InjectionReceipt) -> bool:
+    """Read that another part of the prompt said the same as the memory."""
+    left_out = (one for one in receipt.left_out if isinstance(one, dict) and one.get("id") == memory.pk)
+    if not any(one.get("reason") == TOLD_ONCE for one in left_out):
+        return False
+    trace.seen[Name.RECALL] = Seen("Not needed: another part of the prompt says the same")
+    trace.seen[Name.BUDGET] = Seen("Told once instead of twice")
+    trace.seen[Name.TOLD] = replace(trace.seen[Name.TOLD], text="In its prompt, in another part")
+    trace.ended(End.TOLD, reason="in another part of its prompt, which says the same")
     return True
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memories.injection import knowledge
-from memories.injection.budget import Line, choose, named_line, tokens
+from memories.injection.budget import Line, block, named_line, tokens
 from memories.injection.project_rank import HEADING, INTRO
 from memories.injection.windows import IN_WINDOW
 from memories.taxonomy import KNOWLEDGE, OPS, PROJECT
 
-NO_LIMIT = 10**9
 FIRST, AROUND = 2, 2
 """Rows of the ranking that are shown: its first, those at the cut, those before the memory."""
 BY_TASK = "relevant to the task"
@@ -74,7 +73,7 @@ class Ranking:
         """Return the tokens of the block if it went on down to this rank."""
         rows = self.rows[:rank]
         if self.taxonomy == OPS.slug:
-            return choose([row.line for row in rows], NO_LIMIT, eligible=self.eligible).tokens
+            return block([row.line for row in rows], self.eligible)[1] if rows else 0
         lines = [named_line(row.category, row.observation, row.memory_id) for row in rows]
         if self.taxonomy == KNOWLEDGE.slug:
             return knowledge.block(lines)[1] if lines else 0

@@ -69,7 +69,7 @@ def receipt_of(levels, budget):
     )
     lines = [Line(e["id"], e["service"], e["category"], e["observation"], e["confidence"]) for e in entries]
     chosen = choose(lines, budget, eligible=len(lines))
-    told = len(chosen.lines)
+    told = len(chosen.included)
     full = [one | {"reason": f"the budget of {budget:,} tokens is full"} for one in entries[told:]]
     return {
         "included": entries[:told],
@@ -88,9 +88,9 @@ def test_the_ranking_tells_what_the_block_told_and_needs_exactly_what_it_says(le
         assert ranking.fits(rank) == (rank <= ranking.told)
         if rank > ranking.told:
             wider = choose([row.line for row in ranking.rows], ranking.needed(rank), eligible=len(levels))
-            assert len(wider.lines) >= rank
+            assert len(wider.included) >= rank
             narrower = choose([row.line for row in ranking.rows], ranking.needed(rank) - 1, eligible=len(levels))
-            assert len(narrower.lines) < rank
+            assert len(narrower.included) < rank
 
 
 @given(confidences, st.integers(20, 400), st.data())

@@ -25,7 +25,7 @@ def test_each_line_of_a_memory_is_its_own_and_the_shares_are_the_whole(given_mem
             "service": line.service,
             "reason": "relevant to the task: score 0.50" if given_memories[line.memory_id][2] else "by confidence",
         }
-        for line in chosen.lines
+        for line in chosen.included
     ]
     lines = lines_of(chosen.text, included)
     assert "\n".join(line.text for line in lines) == chosen.text

@@ -49,11 +49,12 @@ def test_every_block_keeps_its_promises(given_lines, budget, more):
     eligible = len(given_lines) + more
     chosen = choose(iter(given_lines), budget, eligible=eligible)
     # A strict beginning, and the first that did not fit is the next.
-    count = len(chosen.lines)
-    assert chosen.lines == given_lines[:count]
-    assert chosen.first_left_out == (given_lines[count] if count < len(given_lines) else None)
+    count = len(chosen.included)
+    assert list(chosen.included) == given_lines[:count]
+    assert list(chosen.left_out) == given_lines[count : count + 1]
+    assert chosen.why == (f"the budget of {budget:,} tokens is full" if chosen.left_out else "")
     assert tokens(chosen.text) == chosen.tokens <= budget or chosen.text == ""
-    if not chosen.lines:
+    if not chosen.included:
         assert (chosen.text, chosen.tokens) == ("", 0)
         return
     rows = chosen.text.split("\n")
@@ -75,7 +76,7 @@ def test_every_block_keeps_its_promises(given_lines, budget, more):
 def test_a_larger_budget_never_takes_fewer(given_lines, budget):
     few = choose(given_lines, budget, eligible=len(given_lines))
     many = choose(given_lines, budget + 25, eligible=len(given_lines))
-    assert few.lines == many.lines[: len(few.lines)]
+    assert few.included == many.included[: len(few.included)]
 
 
 def test_no_more_is_read_than_the_first_that_does_not_fit():
@@ -87,7 +88,7 @@ def test_no_more_is_read_than_the_first_that_does_not_fit():
             yield Line(number, "caddy", "timing", "x" * 100, 0.7)
 
     chosen = choose(reading(), 200, eligible=1000)
-    assert len(read) == len(chosen.lines) + 1
+    assert len(read) == len(chosen.included) + 1
 
 
 def test_tokens_in_the_header_count_themselves():

@@ -116,7 +116,7 @@ def test_the_limit_and_the_budget_end_the_choice_with_a_reason(shop, monkeypatch
     monkeypatch.setattr("memories.injection.knowledge.MOST_KNOWLEDGE", 3)
     found = chosen(profile="deep")
     assert len(found.included) == 3
-    assert {entry["reason"] for entry in found.left_out} == {"the limit of 3 memories is reached"}
+    assert {entry["reason"] for entry in found.left_out} == {"the limit of 3 memories in a prompt is reached"}
     monkeypatch.setattr("memories.injection.knowledge.KNOWLEDGE_BUDGET", 120)
     found = chosen(profile="deep")
     assert 0 < len(found.included) < 3

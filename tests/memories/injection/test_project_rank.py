@@ -78,12 +78,12 @@ def test_the_first_that_does_not_fit_ends_the_choice():
     chosen = choose([short, long], limit=5, budget=100)
     assert chosen.included == ()
     assert chosen.left_out == (long, short)
-    assert chosen.why_left_out == "the budget of 100 tokens is full"
+    assert chosen.why == "the budget of 100 tokens is full"
 
 
 def test_the_limit_is_named_when_it_is_what_ended_the_choice():
     chosen = choose([candidate(1), candidate(2)], limit=1, budget=500)
-    assert chosen.why_left_out == "the limit of 1 memories in a prompt is reached"
+    assert chosen.why == "the limit of 1 memories in a prompt is reached"
 
 
 def test_a_memory_cannot_open_a_part_of_the_prompt_nor_take_another_s_name():

@@ -10,12 +10,15 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from memories.injection.once import TOLD_ONCE, key_of
+from claudeops.features.trace.service import trace
+from claudeops.features.trace.steps import End
+from memories.injection.selector import TOLD_ONCE, key_of
 from memories.models import AgentFile, AgentFileEntry, CommitKind, Memory, MemoryFile, MemoryFileCommit, ProposalState
-from sessions_app.models import Session
+from sessions_app.models import Session, Status
+from sessions_app.runner.launch import inject
 from sessions_app.runner.parts import answer_for
 from sessions_app.runner.prompt import selected_for
-from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, ProposalFactory
+from tests.support.factories import AgentFactory, MemoryFactory, ProjectFactory, ProposalFactory, SessionFactory
 
 pytestmark = pytest.mark.django_db
 AT = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -150,6 +153,8 @@ def test_the_command_the_prompt_and_the_receipt_tell_the_same(agent):
         call_command(*command, "--agent", "mender", "--task", TASK, "--json", stdout=out)
         answers[command] = json.loads(out.getvalue())["result"]
     context, composed = answers["memory", "context"], answers["session", "compose"]
+    for result in (context, composed):
+        result["receipt"]["knowledge"].pop("trace")  # it says how long the recall took
     assert context["receipt"] == composed["receipt"]
     assert context["text"] == composed["injected_text"]
     answer = answer_for(agent, None, TASK, at=timezone.now())
@@ -158,6 +163,17 @@ def test_the_command_the_prompt_and_the_receipt_tell_the_same(agent):
     assert told == included
     for section in context["sections"]:
         assert section["text"] in composed["prompt"], section["title"]
+
+
+def test_why_it_was_not_remembered_says_that_another_part_told_it(agent):
+    session = SessionFactory(agent=agent, project=agent.project, status=Status.QUEUED, task=TASK)
+    inject(session, at=AT)
+    Session.objects.update(started_at=AT)
+    for taxonomy in ("project", "knowledge", "ops"):
+        again = Memory.objects.get(taxonomy=taxonomy, observation=OF_FILE)
+        diagnosis = trace(str(again.pk), session_id=session.pk)
+        assert diagnosis.end is End.TOLD, taxonomy
+        assert "in another part of its prompt, which says the same" in diagnosis.as_text()
 
 
 def test_an_agent_whose_template_is_broken_still_has_an_answer(agent):
