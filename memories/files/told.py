@@ -112,7 +112,7 @@ class _Unit:
     def why_not(self) -> str:
         return next((line.why_not for line in self.lines if line.why_not), "")
 
-    def repeats(self, said: selector.Told) -> bool:
+    def repeats(self, said: selector.Texts) -> bool:
         """Whether all of it was told already."""
         return bool(self.lines) and all(key_of(line.text) in said for line in self.lines)
 
@@ -134,7 +134,7 @@ class _Unit:
 NOTHING_TOLD = Told()
 
 
-def told_to(agent: str, project_id: int | None, *, said: selector.Told = selector.NOTHING) -> Told:
+def told_to(agent: str, project_id: int | None, *, said: selector.Texts = selector.NOTHING) -> Told:
     """Return what the agent of this name is told in a project: nothing where it has no file, or its file is off.
 
     A passage is left out of which all was `said` elsewhere in the prompt.
@@ -145,7 +145,7 @@ def told_to(agent: str, project_id: int | None, *, said: selector.Told = selecto
     return told(file, said=said) if file is not None and file.enabled else NOTHING_TOLD
 
 
-def told(file: AgentFile, *, said: selector.Told = selector.NOTHING) -> Told:
+def told(file: AgentFile, *, said: selector.Texts = selector.NOTHING) -> Told:
     """Return what the agent of `file` is told, whether it is on or off, without what was `said` elsewhere."""
     document = parse(file.text.encode())
     if document.unreadable:  # an earlier version took a merge conflict as it was

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from memories.injection.escape import safe
-from memories.injection.selector import NOTHING, Selection, Told, select
+from memories.injection.selector import NOTHING, Chosen, Texts, select
 from memories.taxonomy import GENERAL
 
 CHARACTERS_A_TOKEN = 4
@@ -102,9 +102,9 @@ def choose(
     *,
     eligible: int,
     after: Sequence[Line] = (),
-    told: Told = NOTHING,
+    told: Texts = NOTHING,
     named: int | None = 1,
-) -> Selection[Line]:
+) -> Chosen[Line]:
     """Select operational memories, `eligible` in all."""
     of_block, of_size = partial(block, eligible=eligible), partial(size, eligible=eligible)
     return select(lines, of_block, size=of_size, budget=budget, after=after, told=told, named=named)

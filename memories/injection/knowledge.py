@@ -14,7 +14,7 @@ from django.db.models import Q
 
 from claudeops.lib.time_limit import time_limit
 from memories.injection.budget import cut, named_line, stated
-from memories.injection.selector import NOTHING, TOLD_ONCE, Told, select
+from memories.injection.selector import NOTHING, TOLD_ONCE, Texts, select
 from memories.injection.windows import Windowed, usable, windows_at
 from memories.models import Memory, Project, Verdict
 from memories.recall import Asker, Filters, Hit, Recall, fusion, recall
@@ -86,7 +86,7 @@ def select_knowledge(
     session_id: int | None = None,
     is_preview: bool = False,
     seconds: float = LONGEST,
-    told: Told = NOTHING,
+    told: Texts = NOTHING,
 ) -> Knowledge:
     """Choose what is known about `query` in the project and globally, for an agent (a slug), at `at` (aware UTC).
 
@@ -142,7 +142,7 @@ def weights(profile: str) -> Weights:
     return replace(own, age=MULTIPLIED, age_rate=KNOWLEDGE.rank_decay, minimum=least)
 
 
-def _within(knowledge: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit], told: Told) -> Knowledge:
+def _within(knowledge: Knowledge, windows: Collection[Windowed], hits: Sequence[Hit], told: Texts) -> Knowledge:
     """Take the first MOST_KNOWLEDGE within the budget, those in their window before the hits.
 
     What is outside of its window is left out.

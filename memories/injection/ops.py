@@ -17,7 +17,7 @@ from memories.injection import rows
 from memories.injection.budget import Line, choose, cut, shown
 from memories.injection.escape import safe
 from memories.injection.relevant import BY_CONFIDENCE, RELEVANT_SHARE, Found, Task, memories_of, relevant
-from memories.injection.selector import NOTHING, TOLD_ONCE, Told, key_of
+from memories.injection.selector import NOTHING, TOLD_ONCE, Texts, key_of
 from memories.injection.windows import Windowed, usable, windowed, windows_at
 from memories.lifecycle.rules import aged
 from memories.lifecycle.sweep import is_due, sweep
@@ -97,7 +97,7 @@ def build(
     at: datetime | None = None,
     task: Task | None = None,
     as_if: AsIf = AsIf(),
-    told: Told = NOTHING,
+    told: Texts = NOTHING,
 ) -> Injection:
     """Build the block for a session: global memories and those of its project, within `budget` tokens.
 
@@ -124,7 +124,7 @@ def explain(
     project_id: int | None = None,
     at: datetime | None = None,
     task: Task | None = None,
-    told: Told = NOTHING,
+    told: Texts = NOTHING,
 ) -> Iterator[Explained]:
     """Say why each ops memory is in the block of `build` or not: first those in it, then the others by id."""
     when = to_utc(at)
@@ -153,7 +153,7 @@ def reasons(ids: Collection[int], *, budget: int, project_id: int | None, at: da
 
 
 def _build(
-    budget: int, project_id: int | None, matches: Found | None, as_if: AsIf, told: Told, at: datetime
+    budget: int, project_id: int | None, matches: Found | None, as_if: AsIf, told: Texts, at: datetime
 ) -> Injection:
     count = rows.count(project_id)
     candidates = usable(project_id, ANY_AGENT).filter(taxonomy=OPS.slug)
@@ -251,7 +251,7 @@ def _entry(memory: Memory, reason: str) -> dict[str, Any]:
     }
 
 
-def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime, told: Told = NOTHING) -> Explained:
+def _left_out(memory: Memory, project_id: int | None, budget: int, at: datetime, told: Texts = NOTHING) -> Explained:
     new = aged(memory, at)
     confidence = new.get("confidence", memory.confidence)
     if memory.verdict == Verdict.HOLD:

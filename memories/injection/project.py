@@ -17,7 +17,7 @@ from django.db.models import Q
 from memories.injection import tag_index
 from memories.injection.ops import below_threshold, held, inactive
 from memories.injection.project_rank import Candidate, choose
-from memories.injection.selector import NOTHING, TOLD_ONCE, Told
+from memories.injection.selector import NOTHING, TOLD_ONCE, Texts
 from memories.injection.tags import Subject, matched, matches
 from memories.injection.windows import usable, windows_at
 from memories.models import Memory, Project
@@ -73,7 +73,7 @@ class Selection:
         return {name: getattr(self, name) for name in ("text", "tokens", "budget", "limit", "counts")}
 
 
-def select(project: Project | None, subject: Subject, *, at: datetime, told: Told = NOTHING) -> Selection:
+def select(project: Project | None, subject: Subject, *, at: datetime, told: Texts = NOTHING) -> Selection:
     """Choose among the memories of the taxonomy `project`, the project's own and those of all projects.
 
     They are active and not expired at `at` (aware UTC). What the prompt has `told` already is left out.

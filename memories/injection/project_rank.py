@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from memories.injection.budget import cut, named_line, tokens
-from memories.injection.selector import NOTHING, Selection, Told, select
+from memories.injection.selector import NOTHING, Chosen, Texts, select
 
 HEADING = "## Memories"
 INTRO = (
@@ -84,7 +84,7 @@ def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda one: one.place)
 
 
-def choose(candidates: Iterable[Candidate], *, limit: int, budget: int, told: Told = NOTHING) -> Selection[Candidate]:
+def choose(candidates: Iterable[Candidate], *, limit: int, budget: int, told: Texts = NOTHING) -> Chosen[Candidate]:
     """Take the first `limit` candidates within `budget` tokens (heading, sentence and lines).
 
     The text has no heading; the tokens count it.

@@ -13,9 +13,9 @@ from memories.capture.text import fold
 
 TOLD_ONCE = "told once: another part of the prompt says the same"
 
-Told = frozenset[str]
+Texts = frozenset[str]
 """The texts that a prompt has already, by `key_of`."""
-NOTHING: Told = frozenset()
+NOTHING: Texts = frozenset()
 
 
 def key_of(text: str) -> str:
@@ -23,7 +23,7 @@ def key_of(text: str) -> str:
     return fold(text).casefold().rstrip(".")
 
 
-def keys_of(texts: Iterable[str]) -> Told:
+def keys_of(texts: Iterable[str]) -> Texts:
     return frozenset(map(key_of, texts))
 
 
@@ -36,7 +36,7 @@ C = TypeVar("C", bound=Candidate)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection(Generic[C]):
+class Chosen(Generic[C]):
     """What is told, in order, with the text of its block and the tokens of it (characters / 4).
 
     `left_out` are those for which there is no room, and `why`; `again` those that the prompt tells already.
@@ -57,10 +57,10 @@ def select(
     size: Callable[[Sequence[C]], int] | None = None,
     budget: int,
     limit: int | None = None,
-    told: Told = NOTHING,
+    told: Texts = NOTHING,
     after: Sequence[C] = (),
     named: int | None = None,
-) -> Selection[C]:
+) -> Chosen[C]:
     """Take candidates until their block would have more than `budget` tokens, or `limit` are in it.
 
     `block` returns the text of some of them, headings included, and its tokens; with more of them it is never shorter.
@@ -85,4 +85,4 @@ def select(
         if len(left_out) == named:
             break
     text, tokens = block(included) if included else ("", 0)
-    return Selection(tuple(included), tuple(left_out), tuple(again), why, text, tokens)
+    return Chosen(tuple(included), tuple(left_out), tuple(again), why, text, tokens)

@@ -51,7 +51,7 @@ class Selected:
     agent: Told
     knowledge: Knowledge
     curated: Curated
-    told: selector.Told = selector.NOTHING
+    told: selector.Texts = selector.NOTHING
 
     @property
     def record(self) -> dict[str, Any]:
@@ -100,14 +100,14 @@ def selected_for(session: Session, *, at: datetime, budget: int | None = None) -
     return Selected(ops, project, agent, knowledge, curated, told)
 
 
-def selection_for(session: Session, *, at: datetime, told: selector.Told = selector.NOTHING) -> Selection:
+def selection_for(session: Session, *, at: datetime, told: selector.Texts = selector.NOTHING) -> Selection:
     """Choose the memories of the session's project, by what its task is about and which paths it names."""
     task_brief = brief.read(session.brief)
     subject = Subject(f"{task_brief.title}\n{session.task}", (*task_brief.write_scope, *task_brief.read_first))
     return select(session.project, subject, at=at, told=told)
 
 
-def told_for(session: Session, *, told: selector.Told = selector.NOTHING) -> Told:
+def told_for(session: Session, *, told: selector.Texts = selector.NOTHING) -> Told:
     """Return what the session's agent is told of its memory file; nothing without an agent, a project or a file."""
     return told_to(session.agent.slug, session.project_id, said=told) if session.agent else NOTHING_TOLD
 
@@ -123,7 +123,7 @@ def curated_for(session: Session) -> Curated:
         return NOT_CURATED
 
 
-def knowledge_for(session: Session, *, at: datetime, told: selector.Told = selector.NOTHING) -> Knowledge:
+def knowledge_for(session: Session, *, at: datetime, told: selector.Texts = selector.NOTHING) -> Knowledge:
     """Choose what is known about the session's task or, without one, about what its agent is for.
 
     Without a task it is lean, with one balanced; what an alert or an escalation began is asked for more, an escalation

@@ -18,9 +18,9 @@ from django.utils import timezone
 
 from claudeops.features.agent_files.figures import files_of
 from claudeops.features.projects import figures
+from claudeops.features.projects.file_review import approve, authors_who_wait
 from claudeops.features.projects.forms import AddForm, EndForm, NewForm, SettingsForm
 from claudeops.features.projects.memories import ACTIONS, ProjectMemories, draw_uses
-from claudeops.features.projects.review import approve, authors_who_wait
 from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page
 from claudeops.lib.detail_page import Tab, Tabs, tabs_of
 from claudeops.lib.list_view.selection import UnreadableSelection

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.urls import reverse
 
-from claudeops.features.projects.review import authors_who_wait
+from claudeops.features.projects.file_review import authors_who_wait
 from memories.curate import files
 from memories.files.sync import sync_file
 from memories.files.told import told_to
