@@ -16,6 +16,7 @@ from ninja.errors import HttpError, ValidationError
 from claudeops import __version__
 from claudeops.lib import outage
 from claudeops.lib.api_errors import Refused
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.outage import Outage
 from memories.api.memories import router as memories_router
 from memories.api.projects import router as projects_router
@@ -24,11 +25,10 @@ from memories.api.recall import router as recall_router
 from memories.api.serializers import as_data
 from memories.api.transcripts import router as transcripts_router
 from memories.bearer import note_when_sent
-from memories.errors import Conflict, MemoriesError
+from memories.errors import Conflict
 from memories.models import Memory
 from sessions_app.api.alerts import router as alerts_router
 from sessions_app.api.routes import router as sessions_router
-from sessions_app.errors import SessionsError
 
 log = logging.getLogger(__name__)
 
@@ -93,9 +93,8 @@ def refused(request: HttpRequest, error: Refused) -> HttpResponse:
     return problem(error.status, error.code, str(error), error.fix, fields=error.fields)
 
 
-@api.exception_handler(MemoriesError)
-@api.exception_handler(SessionsError)
-def refused_below(request: HttpRequest, error: MemoriesError | SessionsError) -> HttpResponse:
+@api.exception_handler(DomainError)
+def refused_below(request: HttpRequest, error: DomainError) -> HttpResponse:
     return problem(status_of(error.code), error.code, str(error), error.fix, fields=error.fields)
 
 

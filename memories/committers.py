@@ -9,7 +9,6 @@ What was found then is kept (`SeenCommit`): a commit of an agent does not become
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 from django.utils import timezone
 
+from claudeops.lib.tracked_file import git
 from memories.models import Project, SeenCommit
 
 AGENTS = re.compile(
@@ -70,6 +70,12 @@ class Commit:
     signer: str = ""
 
 
+def of_git(commit: git.Commit) -> Commit:
+    committer = f"{commit.committer} <{commit.committer_email}>"
+    body = f"{commit.subject}\n{commit.body}"
+    return Commit(commit.sha, commit.author, commit.author_email, committer, body, commit.signer)
+
+
 def why_nobodys(commit: Commit, project: Project | None, agents: str) -> str:
     """Say why a commit is nobody's word; "" when it is its author's. `agents` is who was at work when it came."""
     if commit.signer:
@@ -99,16 +105,6 @@ def signers_of(project: Project | None) -> Iterator[str]:
         file.write("".join(f"{line}\n" for line in lines))
         file.flush()
         yield file.name
-
-
-def signature_settings(signers: str) -> dict[str, str]:
-    """Return git's configuration to verify signatures of ssh by a file of `signers_of`, and by no other program.
-
-    A repository's own configuration names programs, too: an agent may have written it.
-    """
-    ssh = shutil.which("ssh-keygen", path="/usr/local/bin:/usr/bin:/bin") or "false"
-    others = dict.fromkeys(("gpg.program", "gpg.openpgp.program", "gpg.x509.program"), "false")
-    return {"gpg.format": "ssh", "gpg.ssh.program": ssh, "gpg.ssh.allowedSignersFile": signers, **others}
 
 
 def people(commits: Iterable[Commit], look: Look) -> dict[str, str]:

@@ -26,10 +26,10 @@ from claudeops.features.overview import health, silence
 from claudeops.features.secret_scan import last_scan
 from claudeops.lib import database_version, outage, sqlite_damage
 from claudeops.lib.humanize import exact, size
+from claudeops.lib.tracked_file import git
+from claudeops.lib.tracked_file.git import GitError
 from claudeops.workers import schedules
-from memories.curate import git
 from memories.curate.document import MOST, WARN_AT
-from memories.curate.git import GitError
 from memories.embedding import state
 from memories.files import trouble, watch
 from memories.llm import status as models

@@ -14,8 +14,6 @@ from typing import IO, Any
 
 from django.conf import settings
 
-HARD_LINK = "has other names (a hard link): it may be a file from elsewhere, and is not read."
-
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[str]]:

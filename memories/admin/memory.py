@@ -24,6 +24,7 @@ from django.views.decorators.http import require_POST
 
 from claudeops.lib.admin_lists import ListAdmin, age_filter, value_filter
 from claudeops.lib.answers import actor, moved
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.list_view.selection import UNREADABLE
 from claudeops.lib.masked import masked_note
 from claudeops.lib.time_field import TimeField
@@ -192,7 +193,7 @@ class MemoryAdmin(ListAdmin):
         """Save; when the store refuses, show the form again with the reason."""
         try:
             return super().changeform_view(request, *args, **kwargs)
-        except MemoriesError as refusal:
+        except DomainError as refusal:
             request.refused = refusal  # type: ignore[attr-defined]
             return super().changeform_view(request, *args, **kwargs)
 

@@ -14,16 +14,19 @@ from typing import Any
 
 from django.db import transaction
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import disk, git
+from claudeops.lib.tracked_file.git import Blob, GitError
+from claudeops.lib.tracked_file.merge import merge
 from memories import telemetry
 from memories.capture.text import fold
-from memories.curate import document, git, proposals
-from memories.curate.document import SECTIONS, Document, Misfit, parse, render
-from memories.curate.git import Blob, GitError
+from memories.curate import document, proposals
+from memories.curate.document import SECTIONS, Document, Misfit, parse
 from memories.curate.proposals import SYSTEM
 from memories.curate.state import Seen, store
-from memories.curate.working_tree import Spot, check_writable, decode, read_file, write_file
-from memories.errors import Conflict, MemoriesError
+from memories.curate.working_tree import Spot, check_writable, decode, read_file
+from memories.errors import Conflict
 from memories.models import (
     CommitKind,
     MemoryFile,
@@ -57,9 +60,9 @@ class Change:
 
 
 def commit_change(row: MemoryFile, seen: Seen, change: Change, at: datetime) -> None:
-    """Make the change in the commit, the index and the working tree. Raises MemoriesError; then nothing was done."""
-    committed = render(change.edit(parse(seen.committed_text)))
-    working = render(change.edit(parse(seen.working_text)))
+    """Make the change in the commit, the index and the working tree. Raises DomainError; then nothing was done."""
+    committed = change.edit(parse(seen.committed_text)).text
+    working = change.edit(parse(seen.working_text)).text
     if committed == seen.committed_text and working == seen.working_text and seen.committed:
         return
     _write(row, seen, change, committed.encode(), working.encode(), at)
@@ -115,8 +118,8 @@ def _staged(snapshot: Seen, staged: Blob | None, change: Change, new: str) -> st
     if staged is None or (snapshot.committed and staged.sha == snapshot.committed.sha):
         return new
     try:
-        text = render(change.edit(parse(decode(staged.data))))
-    except MemoriesError:
+        text = change.edit(parse(decode(staged.data))).text
+    except DomainError:
         return staged.sha
     return git.write_blob(snapshot.spot.repository, text.encode())
 
@@ -156,11 +159,11 @@ def _complete_file(spot: Spot, pending: dict[str, Any]) -> None:
         return
     if now != before:  # a person edited it in between: both edits, or theirs where they touch the same lines
         base = parse(decode(before or b""))
-        merged = document.merge(base, parse(decode(now or b"")), parse(decode(after)))
+        merged = merge(base, parse(decode(now or b"")), parse(decode(after)))
         if now is None or merged.clashes:
             return
-        after = render(merged.document).encode()
-    write_file(spot, after)
+        after = merged.document.to_bytes()
+    disk.write(spot.file, after)
 
 
 def _settle(pending: dict[str, Any], at: datetime) -> None:
@@ -168,7 +171,7 @@ def _settle(pending: dict[str, Any], at: datetime) -> None:
     if pending["proposal"]:
         try:
             proposals.mark_promoted(pending["proposal"], pending["commit"], at=at)
-        except MemoriesError as error:  # a person took the approval back meanwhile; the commit can be reverted
+        except DomainError as error:  # a person took the approval back meanwhile; the commit can be reverted
             logger.warning("commit %s: %s", pending["commit"], error)
         key = f"promote {pending['commit']}"
         telemetry.record(
@@ -208,7 +211,7 @@ def is_undone(commit: MemoryFileCommit) -> bool:
 def without(now: Document, before: Document, after: Document) -> Document:
     """Return `now` without what made `before` to `after`. Raises Conflict for what later edits touched, too."""
     difference = document.difference(before, after)
-    merged = document.merge(after, now, before)
+    merged = merge(after, now, before)
     wanted = document.difference(after, before)
     if not merged.clashes and document.keeps_others(now, merged.document, difference.added, wanted.added):
         return merged.document
@@ -225,19 +228,16 @@ def without(now: Document, before: Document, after: Document) -> Document:
 def with_line_ends(wanted: Document, old: Document) -> Document:
     """Return a text with the line ends and the byte order mark that the file had."""
     end = old.line_end
-    lines = [(text, end if had else "") for text, had in wanted.lines]
-    if old.lines and old.lines[0][0].startswith("\ufeff") and lines and not lines[0][0].startswith("\ufeff"):
-        lines[0] = (f"\ufeff{lines[0][0]}", lines[0][1])
-    return Document(tuple(lines))
+    return Document(tuple((text, end if had else "") for text, had in wanted.lines), old.bom or wanted.bom)
 
 
-def promotion_message(proposal: Proposal) -> str:
+def promotion_message(proposal: Proposal, *more: tuple[str, str]) -> str:
     verb, section = VERBS[ProposalKind(proposal.kind)], SECTIONS.get(proposal.section, proposal.section)
     lines = [("Proposal", str(proposal.uuid)), ("Kind", proposal.kind)]
     for one in proposal.evidence.all():
         session = f" (session {one.session_id})" if one.session_id else ""
         lines.append(("Evidence", f"memory {one.memory_id or one.memory_uuid}{session}"))
-    lines += [("Trust", proposal.trust), ("Approved-by", proposal.decided_by or SYSTEM)]
+    lines += [("Trust", proposal.trust), ("Approved-by", proposal.decided_by or SYSTEM), *more]
     return message(f"{verb} {section}: {proposal.text or proposal.target}", lines)
 
 

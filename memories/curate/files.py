@@ -10,17 +10,20 @@ from datetime import datetime
 
 from django.conf import settings
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import find as find_credentials
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import git
+from claudeops.lib.tracked_file.disk import Unusable
 from memories.capture.text import fold
-from memories.curate import document, git
+from memories.curate import document
 from memories.curate.commits import Change, commit_change, is_undone, message, person, with_line_ends, without
 from memories.curate.document import Document, parse
 from memories.curate.promotion import Promoted, promote_due
 from memories.curate.reading import read_row, ready
 from memories.curate.state import alone, of_this_host
-from memories.curate.working_tree import Place, Unusable, decode, find_spot, place_of, stamp
-from memories.errors import Conflict, MemoriesError
+from memories.curate.working_tree import Place, decode, find_spot, place_of, stamp
+from memories.errors import Conflict
 from memories.lifecycle import vouched
 from memories.models import CommitKind, MemoryFile, MemoryFileCommit, Project, to_utc
 
@@ -66,7 +69,7 @@ def refresh(file: MemoryFile, *, at: datetime | None = None) -> MemoryFile:
         spot = find_spot(place_of(file.project))
         if not file.pending and file.stamp and file.stamp == (stamp(spot) if spot else "none"):
             return file
-    except (MemoriesError, OSError):
+    except (DomainError, OSError):
         pass  # the reading says what is wrong
     with alone(file, wait=False) as mine:
         return read_row(file.pk, to_utc(at))[0] if mine else file
@@ -85,7 +88,7 @@ def read(file: MemoryFile, *, at: datetime | None = None) -> MemoryFile:
 
 
 def init(project: Project | None, *, at: datetime | None = None) -> MemoryFile:
-    """Make the file, on this host, where there is none: the repository too, in the data folder. Raises MemoriesError.
+    """Make the file, on this host, where there is none: the repository too, in the data folder. Raises DomainError.
 
     In a repository of a person's it must be there; the file is committed as a first version.
     """
@@ -139,8 +142,10 @@ def edit(file: MemoryFile, text: str, *, by: str, seen: str, at: datetime | None
     if find_credentials(text):
         raise Unusable("The text holds what looks like a credential; nothing was saved.", "Take it out.")
     wanted = parse(text.replace("\r\n", "\n").replace("\r", "\n"))
-    if wanted.conflict is not None:
-        raise Unusable(f"A merge conflict begins in line {wanted.conflict + 1:,}; nothing was saved.", "Resolve it.")
+    if wanted.conflict_line is not None:
+        raise Unusable(
+            f"A merge conflict begins in line {wanted.conflict_line + 1:,}; nothing was saved.", "Resolve it."
+        )
     with alone(row):
         now = ready(row, when, may_begin=True)
         if find_credentials(now.working_text):  # the person saw a mask in its place, and would write that
@@ -173,7 +178,7 @@ def revert(file: MemoryFile, sha: str, *, by: str, at: datetime | None = None, s
     """Commit what undoes the commit `sha`, in the name of the person `by`; reverting it again changes nothing.
 
     The proposal that it promoted is rejected, unless `settles` is False. Raises Conflict when later changes touch the
-    same lines, and MemoriesError for a repository that cannot be written or a commit that is not the file's.
+    same lines, and DomainError for a repository that cannot be written or a commit that is not the file's.
     """
     when, row = to_utc(at), of_this_host(file)
     with alone(row):

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models import Q
 
+from claudeops.lib.domain_error import DomainError
 from memories import telemetry
 from memories.curate import document, proposals
 from memories.curate.commits import (
@@ -18,10 +19,9 @@ from memories.curate.commits import (
     promotion_message,
     reject,
 )
-from memories.curate.document import Document, Full, Missing, parse
-from memories.curate.reading import propose_removals, read_row, ready, set_conflict
+from memories.curate.document import Document, Entry, Full, Missing, parse
+from memories.curate.reading import propose_removals, read_row, ready, replaceable, set_conflict
 from memories.curate.state import Seen, alone, say
-from memories.errors import MemoriesError
 from memories.models import CommitKind, MemoryFile, Proposal, ProposalKind, ProposalState, to_utc
 
 
@@ -51,7 +51,7 @@ def _promote_all(row: MemoryFile, at: datetime) -> Promoted:
     approved = row.proposals.filter(state=ProposalState.APPROVED).order_by("decided_at", "pk")
     try:
         snapshot = ready(row, at)
-    except (MemoriesError, OSError) as error:
+    except (DomainError, OSError) as error:
         words = f"{error} {getattr(error, 'fix', '')}".strip()
         row.refresh_from_db()
         if not row.problem:
@@ -70,7 +70,7 @@ def _promote_all(row: MemoryFile, at: datetime) -> Promoted:
         try:
             if _promote(row, snapshot, proposal, at):
                 ids.append(proposal.pk)
-        except (MemoriesError, OSError) as error:
+        except (DomainError, OSError) as error:
             words = f"{error} {getattr(error, 'fix', '')}".strip()
             Proposal.objects.filter(pk=proposal.pk, state=ProposalState.APPROVED).update(problem=words)
             waiting.append(f"proposal {proposal.pk}: {words}")
@@ -92,7 +92,14 @@ def _promote(row: MemoryFile, snapshot: Seen, proposal: Proposal, at: datetime) 
     working = parse(snapshot.working_text)
     change = Change(_edit_of(proposal, working, at), promotion_message(proposal), proposal=proposal.pk)
     try:
-        change.edit(working)
+        try:
+            change.edit(working)
+        except Full:
+            if (least := replaceable(row)) is None:
+                raise
+            message = promotion_message(proposal, ("Removes", least.text))
+            change = Change(_instead_of(least, change.edit), message, proposal=proposal.pk)
+            change.edit(working)
     except Missing:
         if proposal.kind == ProposalKind.REMOVE and proposal.conflict:
             reject(proposal, proposals.SYSTEM, "The entry is gone already.", at)
@@ -101,6 +108,17 @@ def _promote(row: MemoryFile, snapshot: Seen, proposal: Proposal, at: datetime) 
         return False
     commit_change(row, snapshot, change, at)
     return True
+
+
+def _instead_of(least: Entry, edit: Edit) -> Edit:
+    """Return an edit that first removes an entry, so that a full file goes on learning."""
+
+    def both(one: Document) -> Document:
+        if document.find(one, least.text, least.section) is not None:
+            one = document.remove(one, least.text, section=least.section)
+        return edit(one)
+
+    return both
 
 
 def _edit_of(proposal: Proposal, working: Document, at: datetime) -> Edit:

@@ -15,12 +15,13 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Greatest
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.humanize import exact
 from memories.capture.fields import checked_category, checked_confidence
 from memories.capture.gate import judge
 from memories.capture.statement import Statement
 from memories.capture.text import fold
-from memories.errors import AccessDenied, Conflict, InvalidProposal, MemoriesError, ProposalNotFound, TextHeld
+from memories.errors import AccessDenied, Conflict, InvalidProposal, ProposalNotFound, TextHeld
 from memories.lifecycle import forgotten, vouched
 from memories.models import (
     Memory,
@@ -339,7 +340,7 @@ def expire(at: datetime | None = None) -> int:
         for pk, tier in rows:
             try:
                 expired += _expire(pk, tier, when)
-            except MemoriesError:  # somebody decided meanwhile
+            except DomainError:  # somebody decided meanwhile
                 continue
     return expired
 
@@ -365,7 +366,7 @@ def each(verb: Callable[..., Proposal], pks: Iterable[int], **given: Any) -> Man
     for pk in pks:
         try:
             verb(pk, **given)
-        except MemoriesError as error:
+        except DomainError as error:
             refused.append(str(error))
         else:
             ids.append(pk)

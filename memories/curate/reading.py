@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 from collections.abc import Collection, Sequence
@@ -11,16 +10,21 @@ from typing import Any
 
 from django.db import transaction
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import find as find_credentials
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import git
+from claudeops.lib.tracked_file.disk import Unusable
+from claudeops.lib.tracked_file.merge import same_lines
 from memories import committers
 from memories.capture.text import fold
-from memories.curate import document, git, proposals
+from memories.curate import document, proposals
 from memories.curate.commits import Change, commit_as_it_is, complete, message, person
-from memories.curate.document import SECTIONS, WARN_AT, Document, parse
+from memories.curate.document import SECTIONS, WARN_AT, Document, Entry, parse
 from memories.curate.state import Seen, look, say, store
-from memories.curate.working_tree import Unusable, check_writable, find_spot, place_of, stamp
-from memories.errors import Conflict, MemoriesError
+from memories.curate.working_tree import check_writable, find_spot, place_of, stamp
+from memories.errors import Conflict
+from memories.lifecycle import vouched
 from memories.models import (
     CommitKind,
     MemoryFile,
@@ -40,7 +44,7 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def ready(row: MemoryFile, at: datetime, *, may_begin: bool = False) -> Seen:
-    """Read the file, and return it as one that may be written. Raises MemoriesError with why it may not."""
+    """Read the file, and return it as one that may be written. Raises DomainError with why it may not."""
     place = place_of(row.project)
     if place.is_ours and find_spot(place) is None:
         git.init(place.folder)
@@ -63,13 +67,13 @@ def read_row(pk: int, at: datetime) -> tuple[MemoryFile, Seen | None]:
             return row, None
         complete(row, spot, at)
         snapshot = look(row, spot)
-        is_whole = parse(snapshot.working_text).conflict is None
+        is_whole = parse(snapshot.working_text).conflict_line is None
         if snapshot.is_edited and spot.is_ours and is_whole and not _has_new_credential(snapshot):
             by_hand = Change(lambda _: Document(), message(f"Edit {spot.path} by hand", []), person(BY_HAND))
             commit_as_it_is(row, snapshot, by_hand, at)
             snapshot = look(row, spot)
         _save(row, snapshot, at)
-    except (MemoriesError, OSError) as error:
+    except (DomainError, OSError) as error:
         say(row, f"{error} {getattr(error, 'fix', '')}".strip(), at)
         return row, None
     return row, snapshot
@@ -94,7 +98,7 @@ def _has_new_credential(snapshot: Seen) -> bool:
 def _save(row: MemoryFile, snapshot: Seen, at: datetime, **columns: Any) -> None:
     """Store what the repository holds, its new commits, and what an edit means for proposals, in one transaction."""
     texts = (snapshot.working_text, snapshot.committed_text, row.text)  # the last one without a conflict is told
-    text = mask(next((text for text in texts if parse(text).conflict is None), ""))
+    text = mask(next((text for text in texts if parse(text).conflict_line is None), ""))
     repository, path = snapshot.spot.repository, snapshot.spot.path
     commits, is_whole = list[git.Commit](), False
     if snapshot.head.commit and snapshot.head.commit != row.commit:
@@ -103,8 +107,8 @@ def _save(row: MemoryFile, snapshot: Seen, at: datetime, **columns: Any) -> None
             since = "" if is_whole else row.commit
             commits = git.log(repository, snapshot.head.commit, path, since=since, signers=signers)
     blamed = list[str]()
-    if snapshot.committed and (commits or text != row.text):
-        blamed = git.blame(repository, snapshot.head.commit, path)
+    if snapshot.committed and (commits or text != row.text or len(row.blame) != len(parse(text).lines)):
+        blamed = git.blame(repository, snapshot.head.commit, path, snapshot.committed.data)
     problem = _problem_of(snapshot)
     mark = stamp(snapshot.spot)
     with transaction.atomic():
@@ -137,10 +141,10 @@ def _save(row: MemoryFile, snapshot: Seen, at: datetime, **columns: Any) -> None
 def _problem_of(snapshot: Seen) -> str:
     head = snapshot.head.commit
     for text, place in ((snapshot.working_text, ""), (snapshot.committed_text, " of the last commit")):
-        if (line := parse(text).conflict) is not None:
+        if (line := parse(text).conflict_line) is not None:
             where = f"it begins in line {line + 1:,}{place}"
             return f"MEMORY.md is in a merge conflict: {where}. It is read again when a person has resolved it."
-    if snapshot.working is None and git.has_history(snapshot.spot.repository, head, snapshot.spot.path):
+    if snapshot.working is None and git.last_change(snapshot.spot.repository, head, snapshot.spot.path):
         return "MEMORY.md was deleted, and stays so; promotions wait. To begin a new one: manage.py memory-file init"
     if snapshot.is_edited and snapshot.spot.is_ours and _has_new_credential(snapshot):
         return "MEMORY.md holds what looks like a credential, and is not committed. Take it out of the file."
@@ -205,13 +209,10 @@ def kind_of(commit: git.Commit) -> CommitKind:
 def _blame_of(row: MemoryFile, snapshot: Seen, text: str, blamed: Sequence[str]) -> list[int | None]:
     """Return for each line of `text` the number of its commit's row; None for what is not committed."""
     rows = dict(row.commits.filter(sha__in=set(blamed)).values_list("sha", "pk"))
-    lines, old_lines = parse(text).lines, [line for line, _ in parse(snapshot.committed_text).lines]
+    lines = parse(text).texts
     of: list[int | None] = [None] * len(lines)
-    matcher = difflib.SequenceMatcher(None, old_lines, [line for line, _ in lines], autojunk=False)
-    for block in matcher.get_matching_blocks():
-        for step in range(block.size):
-            if block.a + step < len(blamed):
-                of[block.b + step] = rows.get(blamed[block.a + step])
+    for there, here in same_lines(parse(snapshot.committed_text).texts, lines):
+        of[here] = rows.get(blamed[there])
     return of
 
 
@@ -240,9 +241,8 @@ def set_conflict(proposal: Proposal, before: Document, after: Document, at: date
         Proposal.objects.filter(pk=proposal.pk, state=ProposalState.WAITING).update(conflict=conflict)
 
 
-def propose_removals(row: MemoryFile, at: datetime) -> None:
-    """Propose to remove what was recalled least, the oldest first; once for each entry. A person decides."""
-    entries = parse(row.text).entries
+def _least_used(row: MemoryFile) -> list[Entry]:
+    """Return the entries of claudeops, then those of people; in each what was recalled least, the oldest first."""
     used = dict(
         row.proposals.filter(state=ProposalState.PROMOTED)
         .exclude(evidence__memory=None)
@@ -250,11 +250,26 @@ def propose_removals(row: MemoryFile, at: datetime) -> None:
         .order_by("evidence__memory__recall_count")
     )
     ours = set(row.proposals.filter(state=ProposalState.PROMOTED).values_list("text", flat=True))
-    ranked = sorted(
-        (one for one in entries if one.section in SECTIONS),
+    return sorted(
+        (one for one in parse(row.text).entries if one.section in SECTIONS),
         key=lambda one: (one.text not in ours, used.get(one.text) or 0, str(one.date or ""), one.line),
     )
-    for entry in ranked[: min(len(entries) - WARN_AT + 1, MOST_PRUNED)]:
+
+
+def replaceable(row: MemoryFile) -> Entry | None:
+    """Return the entry that a full file gives up for a new one: no person approved it, none wrote it."""
+    promoted = row.proposals.filter(state=ProposalState.PROMOTED).values_list("text", "decided_by")
+    by_machine = {text for text, by in promoted if not proposals.is_person(by)}
+    by_people = {text for text, by in promoted if proposals.is_person(by)}
+    entries = [one for one in _least_used(row) if one.text in by_machine - by_people]
+    decided = vouched.vouched([one.text for one in entries], row.project_id)
+    return next((one for one in entries if one.text not in decided), None)
+
+
+def propose_removals(row: MemoryFile, at: datetime) -> None:
+    """Propose to remove what was recalled least, once for each entry. A person decides."""
+    count = len(parse(row.text).entries)
+    for entry in _least_used(row)[: min(count - WARN_AT + 1, MOST_PRUNED)]:
         words = f"prune {row.pk} {entry.section} {entry.text}"
         proposals.propose(
             row,

@@ -12,12 +12,12 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
+from claudeops.lib.domain_error import DomainError
 from memories.curate import files
 from memories.curate.document import SECTIONS, Entry, parse
 from memories.curate.proposals import checked_text
 from memories.curate.reading import UUID
 from memories.curate.working_tree import NAME, OWN_FOLDER, find_spot, place_of
-from memories.errors import MemoriesError
 from memories.lifecycle import forgotten
 from memories.lifecycle.lock import writing
 from memories.lifecycle.write import Why
@@ -119,7 +119,7 @@ def _rebuild(project: Project | None, by: str, at: datetime) -> Rebuilt:
 def _is_there(project: Project | None) -> bool:
     try:
         spot = find_spot(place_of(project))
-    except MemoriesError:
+    except DomainError:
         return True  # reading it says what is wrong
     return spot is not None and (spot.file.exists() or MemoryFile.objects.filter(project=project).exists())
 
@@ -170,7 +170,7 @@ def _lines(row: MemoryFile, at: datetime) -> Iterator[Line]:
         commit = commits.get(pk) if pk else None
         try:
             text = checked_text(entry.text, OTHER)
-        except MemoriesError:
+        except DomainError:
             continue  # no sentence: a line of marks, or longer than an entry can be
         yield Line(_category(entry), text, _time(entry, commit, at), _trust_of(commit))
 

@@ -15,9 +15,10 @@ from typing import Any
 from django.conf import settings
 
 from claudeops.lib.locks import file_lock
-from memories.curate import git
-from memories.curate.git import Blob, Head
-from memories.curate.working_tree import Spot, Unusable, decode, read_file
+from claudeops.lib.tracked_file import git
+from claudeops.lib.tracked_file.disk import Unusable
+from claudeops.lib.tracked_file.git import Blob, Head
+from memories.curate.working_tree import Spot, decode, read_file
 from memories.models import MemoryFile
 
 LONGEST_BRANCH = 255

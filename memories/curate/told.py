@@ -10,25 +10,23 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache, partial
+from functools import partial
 from itertools import zip_longest
 from typing import Any
 
 from django.conf import settings
 from django.db.models import F, Q
 
-from claudeops.lib.secrets import mask
-from claudeops.lib.tracked_file import Part, passages
-from memories.capture.gate import judge
-from memories.capture.text import fold
-from memories.capture.topics import topics
+from claudeops.lib.tracked_file.passages import Part
 from memories.committers import CUT_OFF, Commit, why_nobodys
-from memories.curate.document import SECTION_LEVEL, SECTIONS, Entry, parse
-from memories.injection.budget import cut, stated
+from memories.curate.document import SECTIONS, Entry, parse
+from memories.injection import passages
+from memories.injection.budget import LONGEST_LINE, stated
 from memories.injection.escape import safe
+from memories.injection.passages import CODE_STANDS, SECTION_LEVEL, Row, Unit, held, plain, topics_of
 from memories.injection.selector import select
 from memories.lifecycle import forgotten, vouched
-from memories.models import CommitKind, MemoryFile, MemoryFileCommit, Project, ProposalState, Verdict, trust
+from memories.models import CommitKind, MemoryFile, MemoryFileCommit, Project, ProposalState, trust
 
 TITLE = "Curated Memory"
 INTRO = (
@@ -36,10 +34,8 @@ INTRO = (
     "see."
 )
 NO_ROOM = "the budget is full"
+TOO_LONG = f"it has more than {LONGEST_LINE} characters"
 UNCONFIRMED = "unconfirmed: nobody can tell who wrote the line"
-WITH_IT = "left out with what stands beside it: {}"
-CODE_STANDS = "it holds code, which is not told"
-LONG_HEADING, DEEPEST = 4, 6
 LISTED = 50
 """Entries that a receipt names as left out; all are counted."""
 
@@ -166,53 +162,62 @@ class Waiting:
 
 def waiting_lines(file: MemoryFile) -> list[Waiting]:
     """Return the lines of a file of which nobody can tell who wrote them, and which wait for a person."""
-    commits = file.commits.in_bulk({pk for pk in file.blame if pk})
-    by_people = {pk for pk, row in commits.items() if _is_persons(row, file)}
-    pieces = [one for unit in _read(file.text) for one in unit.pieces]
-    decided = vouched.vouched([one.content for one in pieces], file.project_id)
-    found = []
-    for one in pieces:
-        pk = file.blame[one.line - 1] if one.line <= len(file.blame) else None
-        is_ours = pk in commits and commits[pk].is_ours
-        why = "" if one.held or is_ours or one.content in decided else _waits(one, pk in by_people)
-        if why:
-            found.append(Waiting(one.line, one.content, why, commits[pk].email if pk in commits else ""))
-    return found
+    emails = dict(file.commits.filter(pk__in={pk for pk in file.blame if pk}).values_list("pk", "email"))
+    return [
+        Waiting(row.at + 1, row.text, row.why_not, emails.get(pk, ""))
+        for unit in _units(file)
+        for row in unit.rows
+        if row.why_not.startswith(UNCONFIRMED)
+        for pk in (file.blame[row.at : row.at + 1] or [None])
+    ]
 
 
 def _entries(file: MemoryFile) -> Iterator[Told | LeftOut]:
+    for unit in _units(file):
+        entries = [row.of for row in unit.rows if row.of]
+        if unit.why_not:
+            yield from (LeftOut(file.pk, row.at + 1, row.text, why) for row, why in unit.omissions() if row.of)
+            continue
+        headings = [safe(plain(one.text)) for one in unit.headings if one.level > SECTION_LEVEL]
+        yield Told(
+            file,
+            unit.rows[0].at + 1,
+            ": ".join((safe(SECTIONS.get(entries[0].section, entries[0].section)), *headings)),
+            max((entry.date for entry in entries if entry.date), default=None),
+            "\n".join(row.shown for row in unit.rows),
+            " ".join(safe(row.text) for row in unit.rows),
+            tuple(row.text for row in unit.rows),
+            len(entries),
+        )
+
+
+def _units(file: MemoryFile) -> list[Unit[Entry]]:
+    """Return the passages that have an entry, with the reason why one is not told."""
+    document = parse(file.text)
+    entries = {entry.line: entry for entry in document.entries}
+    parts = [part for passage in document.passages for part in passage.parts]
+    texts = {part.at: plain(entries[part.at].text if part.at in entries else part.text) for part in parts}
+    rows = file.commits.in_bulk({pk for pk in file.blame if pk})
+    by_people = {pk for pk, row in rows.items() if _is_persons(row, file)}
     # By our own records: anybody can make a commit in our name.
     decided = Q(proposal__state=ProposalState.PROMOTED, proposal__commit=F("sha"))
     promoted = set(file.commits.filter(decided, kind=CommitKind.PROMOTION).values_list("pk", flat=True))
-    by_people = {
-        row.pk for row in file.commits.filter(pk__in={pk for pk in file.blame if pk}) if _is_persons(row, file)
-    }
-    units = _read(file.text)
-    contents = [one.content for unit in units for one in unit.pieces]
-    purged = forgotten.refusals([one.shown for unit in units for one in unit.pieces], is_counted=False)
-    decided_texts = vouched.vouched(contents, file.project_id)
+    purged = forgotten.refusals(texts.values(), is_counted=False)
+    approved = vouched.vouched(texts.values(), file.project_id)
 
-    def why_not(one: _Piece) -> str:
-        commit = file.blame[one.line - 1] if one.line <= len(file.blame) else None
-        if one.shown in purged:
-            return purged[one.shown]
-        if commit in promoted or one.content in decided_texts:
-            return ""
-        return one.held or _waits(one, commit in by_people)
+    def row_of(part: Part) -> Row[Entry]:
+        text, entry = texts[part.at], entries.get(part.at)
+        commits = set((*file.blame[part.at : part.end], None)[: part.end - part.at])
+        if text in purged:
+            return passages.row(forgotten.MARK, entry, purged[text], part=part)
+        why = CODE_STANDS if part.is_code else TOO_LONG if len(text) > LONGEST_LINE else ""
+        if not why and not commits <= promoted and text not in approved:
+            why = _held(text) or _waits(text, is_persons=commits <= by_people | promoted)
+        before = f"({entry.date.isoformat()}) " if entry and entry.date else ""
+        return passages.row(text, entry, why, part=part, before=before)
 
-    for unit in units:
-        reasons = {one: why_not(one) for one in unit.pieces}
-        blocked = next(filter(None, reasons.values()), "") or unit.held
-        for one, why in reasons.items() if blocked else ():
-            if one.is_entry:
-                text = forgotten.MARK if one.shown in purged else one.shown
-                yield LeftOut(file.pk, one.line, text, why or WITH_IT.format(blocked))
-        if not blocked:
-            count = sum(one.is_entry for one in unit.pieces)
-            text = "\n".join(one.row for one in unit.pieces)
-            shown = " ".join(cut(safe(one.content)) for one in unit.pieces)
-            texts = tuple(one.content for one in unit.pieces)
-            yield Told(file, unit.pieces[0].line, unit.section, unit.day, text, shown, texts, count)
+    units = passages.units(document, row_of, lambda title: _held(plain(title)))
+    return [unit for unit in units if any(row.of for row in unit.rows)]
 
 
 def _is_persons(commit: MemoryFileCommit, file: MemoryFile) -> bool:
@@ -225,73 +230,18 @@ def _is_persons(commit: MemoryFileCommit, file: MemoryFile) -> bool:
     return not why_nobodys(stated, file.project, commit.agents)
 
 
-def _waits(entry: _Piece, is_persons: bool) -> str:
+def _held(text: str) -> str:
+    return f"the gate holds it: {reason}" if (reason := held(text)) else ""
+
+
+def _waits(text: str, *, is_persons: bool) -> str:
     """Say why a line that no person stands behind here waits, by CLAUDEOPS_TRUST; "" when it does not."""
     if trust.mode() == trust.OPEN or is_persons:
         return ""
     if trust.mode() == trust.STRICT:
         return f"{UNCONFIRMED}: CLAUDEOPS_TRUST=strict wants a person"
-    return f"{UNCONFIRMED}, and it is about {trust.JOINT.join(entry.topics)}" if entry.topics else ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """One line of a passage as it stands and made safe for a prompt, which does not depend on its file's commits.
-
-    `row` is the line of the prompt, `held` says why the gate holds it, `topics` are those of its text.
-    """
-
-    line: int
-    content: str
-    shown: str
-    row: str
-    held: str
-    topics: tuple[str, ...]
-    is_entry: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """A passage with at least one entry, below the title of its section. `held` says why none of it is told."""
-
-    section: str
-    day: date | None
-    pieces: tuple[_Piece, ...]
-    held: str
-
-
-@lru_cache(maxsize=64)
-def _read(text: str) -> tuple[_Unit, ...]:
-    """Return the passages of a file. Kept, since it takes up to 35 ms for 200 entries and a hook waits for it."""
-    document = parse(text)
-    entries = {entry.line: entry for entry in document.entries}
-    lines = [one.removeprefix("\ufeff") for one, _ in document.lines]
-    units = []
-    for passage in passages(lines, document.hidden):
-        own = [entries[part.at] for part in passage.parts if part.at in entries]
-        if not own:
-            continue
-        under = [mask(fold(one.text)) for one in passage.under if one.level > SECTION_LEVEL]
-        title = ": ".join(safe(one) for one in (SECTIONS.get(own[0].section, own[0].section), *under))
-        held = next((why for one in under if len(one.split()) >= LONG_HEADING and (why := _held(one))), "")
-        pieces = tuple(_piece(part, entries.get(part.at)) for part in passage.parts)
-        day = max((entry.date for entry in own if entry.date), default=None)
-        units.append(_Unit(title, day, pieces, held))
-    return tuple(units)
-
-
-def _piece(part: Part, entry: Entry | None) -> _Piece:
-    content = mask(fold(entry.text if entry else part.text))
-    held = CODE_STANDS if part.is_code else _held(content)
-    shown = content if held else cut(safe(content))
-    dated = f"({entry.date.isoformat()}) " if entry and entry.date else ""
-    row = f"{'  ' * min(part.depth, DEEPEST)}{part.mark or '-'} {dated}{cut(safe(content))}"
-    return _Piece(part.at + 1, content, shown, row, held, topics(content), entry is not None)
-
-
-def _held(content: str) -> str:
-    judged = judge(content, content)
-    return f"the gate holds it: {judged.reason}" if judged.verdict == Verdict.HOLD else ""
+    about = topics_of(text)
+    return f"{UNCONFIRMED}, and it is about {trust.JOINT.join(about)}" if about else ""
 
 
 def _in_turns(entries: Sequence[Told], files: Sequence[MemoryFile]) -> Iterator[Told]:

@@ -17,6 +17,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 
+from claudeops.lib.domain_error import DomainError
 from memories.capture import knowledge_rules
 from memories.capture.gate import judge as gate
 from memories.capture.text import fold
@@ -24,7 +25,7 @@ from memories.curate import document, proposals, rules
 from memories.curate.rules import Given, Ruling
 from memories.curate.triage_question import INSTRUCTIONS, PROMOTE, REJECT, Asked, Found, Verdicts, message, read
 from memories.curate.words import likeness
-from memories.errors import Conflict, MemoriesError
+from memories.errors import Conflict
 from memories.lifecycle import vouched
 from memories.llm import Answer, Unavailable, Used
 from memories.llm.batch import LOOKED_AT, SIZES, Batch, Questions
@@ -225,7 +226,7 @@ def _carry_out_ruling(row: Proposal, ruling: Ruling, at: datetime) -> str:
             return PASSED_ON
     except Conflict:
         raise
-    except MemoriesError as error:
+    except DomainError as error:
         proposals.review(row.pk, **arguments | {"reason": str(error)})
         return str(ProposalVerdict.REVIEW)
     return ruling.verdict
@@ -236,7 +237,7 @@ def _all_to_a_person(why: str, at: datetime, outcome: Triaged) -> None:
     for pk in proposals.waiting(Tier.MODEL).values_list("pk", flat=True):
         try:
             proposals.review(pk, reason=f"No model decides: {why}.", tier=Tier.MODEL, at=at)
-        except MemoriesError:
+        except DomainError:
             continue
         outcome.said.append(Said(pk, Tier.MODEL, str(ProposalVerdict.REVIEW), "", why))
 
@@ -268,7 +269,7 @@ class ByModel(Questions[Proposal, Verdicts, Found]):
         rule, reason = str(judged.codes[0])[:32], f"The model was not asked: {judged.reason}."
         try:
             proposals.review(row.pk, reason=reason, tier=Tier.MODEL, rule=rule, at=at)
-        except MemoriesError:
+        except DomainError:
             return True
         self.used.said.append(Said(row.pk, Tier.MODEL, str(ProposalVerdict.REVIEW), rule, reason))
         return True
@@ -296,7 +297,7 @@ class ByModel(Questions[Proposal, Verdicts, Found]):
             for row, verdict in zip(batch.rows, verdicts, strict=True):
                 try:
                     mine = proposals.locked(row.pk)
-                except MemoriesError:  # somebody decided meanwhile
+                except DomainError:  # somebody decided meanwhile
                     continue
                 if mine.claimed_until != batch.until or mine.tier != Tier.MODEL:
                     continue
@@ -334,7 +335,7 @@ def _decide(row: Proposal, finding: Found, answer: Answer[Verdicts] | Unavailabl
             proposals.reject(row.pk, reason=reason, **arguments)
         else:
             proposals.review(row.pk, reason=reason, rule=rule, **arguments)
-    except MemoriesError as error:
+    except DomainError as error:
         verdict, reason = str(ProposalVerdict.REVIEW), f"The model would {verdict} it, but: {error}"
         proposals.review(row.pk, reason=reason, **arguments)
     return Said(row.pk, Tier.MODEL, verdict, rule, reason)

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from django.conf import settings
 
-from claudeops.lib.files import HARD_LINK, replace_file
-from memories.curate import git
-from memories.curate.git import LARGEST, GitError, Repository
-from memories.errors import MemoriesError
+from claudeops.lib.tracked_file import disk, git
+from claudeops.lib.tracked_file import document as tracked
+from claudeops.lib.tracked_file.disk import Unusable, words
+from claudeops.lib.tracked_file.git import GitError, Repository
 from memories.models import Project
 from memories.models.project import is_obeyed
 
@@ -26,12 +25,6 @@ OWN_FOLDER = "memory"
 NAME = "MEMORY.md"
 SETTLED = 100_000_000
 """Nanoseconds after which a file's time tells a later change apart from an earlier one."""
-
-
-class Unusable(MemoriesError):
-    """The file cannot be used as it is; the text says why, `fix` what to do."""
-
-    code = "memory_file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +65,7 @@ def find_spot(place: Place) -> Spot | None:
     try:
         folder = place.folder.resolve()
     except (OSError, RuntimeError) as error:
-        raise Unusable(f"{place.folder} cannot be read: {_words(error)}.") from None
+        raise Unusable(f"{place.folder} cannot be read: {words(error)}.") from None
     repository = git.find_repository(folder)
     if repository is None or (place.is_ours and repository.root != folder):
         return None
@@ -86,38 +79,21 @@ def find_spot(place: Place) -> Spot | None:
 
 def read_file(spot: Spot) -> bytes | None:
     """Return the bytes of the file, None when there is none. Raises Unusable."""
-    _refuse_links(spot)
-    try:
-        descriptor = os.open(spot.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise Unusable(f"{spot.file} cannot be read: {_words(error)}.") from None
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise Unusable(f"{spot.file} is no file.", "Put a plain file in its place.")
-        if os.fstat(file.fileno()).st_nlink > 1:
-            raise Unusable(f"{spot.file} {HARD_LINK}", "Put a copy of it in its place.")
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise Unusable(f"{spot.file} has more than {LARGEST:,} bytes.", "Make it shorter.")
-    return data
+    stored = disk.read(spot.file)
+    return None if stored.missing else stored.data
 
 
 def decode(data: bytes) -> str:
     """Return the text of a file; a byte order mark stays in it. Raises Unusable."""
     try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Unusable(f"MEMORY.md is not UTF-8: {error.reason} at byte {error.start}.", "Save it as UTF-8.") from None
-    if "\0" in text:
-        raise Unusable("MEMORY.md holds a NUL character.", "Remove it.")
-    return text
+        return tracked.decode(data)
+    except ValueError as error:
+        raise Unusable(f"MEMORY.md cannot be read: {error}.") from None
 
 
 def check_writable(spot: Spot) -> None:
     """Raise Unusable unless the file may be replaced. A file without a write bit is left alone, also by root."""
-    _refuse_links(spot)
+    read_file(spot)
     lock = spot.repository.git_dir / "index.lock"
     try:
         folder = next(one for one in spot.file.parents if one.exists())
@@ -126,19 +102,9 @@ def check_writable(spot: Spot) -> None:
                 raise Unusable(f"{path} is read-only.", f"Make it writable: chmod u+w {path}")
         is_locked = lock.exists()
     except OSError as error:
-        raise Unusable(f"{spot.file} cannot be looked at: {_words(error)}.") from None
+        raise Unusable(f"{spot.file} cannot be looked at: {words(error)}.") from None
     if is_locked:
         raise GitError("The index is locked by another git process.", f"If none runs, remove {lock}")
-
-
-def write_file(spot: Spot, data: bytes) -> None:
-    """Give the file these bytes, whole or not at all, with its mode. Raises Unusable."""
-    try:
-        _refuse_links(spot)
-        spot.file.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(spot.file, data)
-    except OSError as error:
-        raise Unusable(f"{spot.file} cannot be written: {_words(error)}.") from None
 
 
 def stamp(spot: Spot) -> str:
@@ -153,19 +119,3 @@ def stamp(spot: Spot) -> str:
         look = ()
     parts = (str(spot.file), *map(str, look), *git.stamp(spot.repository))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
-
-
-def _refuse_links(spot: Spot) -> None:
-    path = spot.repository.root
-    for part in PurePosixPath(spot.path).parts:
-        path /= part
-        try:
-            is_link = path.is_symlink()
-        except OSError as error:
-            raise Unusable(f"{path} cannot be looked at: {_words(error)}.") from None
-        if is_link:
-            raise Unusable(f"{path} is a symbolic link; it is not followed.", "Put a plain file in its place.")
-
-
-def _words(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -14,11 +14,11 @@ from datetime import datetime, timedelta
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
+from claudeops.lib.domain_error import DomainError
 from memories import store
 from memories.capture.fields import agent_id
 from memories.capture.learned import Learned, Learning, Refused, learned
 from memories.capture.statement import Provenance
-from memories.errors import MemoriesError
 from memories.lifecycle import forgotten, verbs
 from memories.lifecycle.lock import writing
 from memories.models import AgentCapture, By, CaptureOutcome, Exposure, Memory, MemoryChange, Project, Source
@@ -67,7 +67,7 @@ def capture(
         with writing():
             try:
                 remembered = store.remember(statement, own, at=at, prepared=prepared)
-            except MemoriesError as error:
+            except DomainError as error:
                 remembered = store.Remembered("discarded", reason=str(error))
             rows += note(one, remembered, own, origin=origin, key=statement.key, at=at)
     for refused in learnings.refused:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from claudeops.lib.tracked_file import disk
 from memories.committers import Look
-from memories.files import storage
 from memories.files.authors import FILE, Authors, authors_of
 from memories.files.document import Document, Entry, parse
 from memories.files.limits import Limits
@@ -55,7 +55,7 @@ class Context:
             return Authors(last=self.deleted_by)
         if self.older is None:
             return authors_of(self.path, document, self.look)
-        per_file = [authors_of(path, parse(storage.read(path).data), self.look) for path in self.older_paths]
+        per_file = [authors_of(path, parse(disk.read(path).data), self.look) for path in self.older_paths]
         sources = enumerate(self.older.sources)
         return Authors({line: per_file[at[0]].lines.get(at[1], FILE) for line, at in sources if at is not None})
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from claudeops.lib.tracked_file import disk
+from claudeops.lib.tracked_file.document import LARGEST
 from memories.capture.fields import agent_id
 from memories.errors import MemoriesError
 from memories.files import storage
-from memories.files.document import LONGEST
 from memories.models import Project
 
 FOLDER = ".claude/agents"
@@ -51,15 +52,15 @@ def replace(before: Definition, text: str) -> None:
     """
     if _text(before.path) != before.text:
         raise InvalidDefinition(f"{before.path} was changed meanwhile; it is left alone.", "Run it again.")
-    storage.write(before.path, text.encode("utf-8"))
+    disk.write(before.path, text.encode("utf-8"))
 
 
 def _text(path: Path) -> str:
-    stored = storage.read(path)
+    stored = disk.read(path)
     if stored.missing:
         raise InvalidDefinition(f"{path} is not there any more.")
-    if len(stored.data) > LONGEST:
-        raise InvalidDefinition(f"{path} has more than {LONGEST:,} bytes; it is left alone.")
+    if len(stored.data) > LARGEST:
+        raise InvalidDefinition(f"{path} has more than {LARGEST:,} bytes; it is left alone.")
     try:
         return stored.data.decode("utf-8")
     except UnicodeDecodeError:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from claudeops.lib.tracked_file.document import FRONT
 from memories.capture.fields import agent_id
-from memories.files.document import ENTRY, FRONT, Document, new_document, parse, same_name
+from memories.files.document import ENTRY, Document, new_document, parse, same_name
 from memories.files.sections import RECENT, SectionSet
 
 NAME = re.compile(r"(?P<agent>.+?)(?P<suffix>[ _-]+(?:memories|memory))?\.md\Z", re.IGNORECASE)

@@ -9,10 +9,10 @@ from typing import Any
 
 from django.db.models import Count, Q
 
+from claudeops.lib.tracked_file.disk import Unusable
 from memories.files import storage
 from memories.files.document import Document, parse
 from memories.files.limits import Limits, exceeded
-from memories.files.storage import Unusable
 from memories.files.sync import agents_of
 from memories.models import AgentCapture, AgentFile, CaptureOutcome, Project
 

@@ -12,10 +12,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from django.db.models import Max, Q
 
+from claudeops.lib.tracked_file import disk
+from claudeops.lib.tracked_file.disk import Problem, Stored, Unusable
 from memories.capture.fields import agent_id
 from memories.files import conflicts, storage
 from memories.files.authors import BY_GIT, FILE, deleted_by
@@ -27,7 +28,6 @@ from memories.files.older import convert, is_older
 from memories.files.readme import NAME as README
 from memories.files.readme import readme
 from memories.files.sections import sections_for
-from memories.files.storage import Stored, Unusable
 from memories.files.take_in import take_in, was_committed
 from memories.files.unchanged import is_well, latest_change, looks_the_same, unchanged
 from memories.lifecycle.lock import writing
@@ -203,7 +203,7 @@ def _sync(file: AgentFile, outcome: Synced, by: str, at: datetime, force: bool) 
             return
         if _bring_in_step(context, outcome):
             return
-    raise Unusable(FileState.UNWRITABLE, f"{context.path} was saved by somebody each time it was to be written.")
+    raise Unusable(f"{context.path} was saved by somebody each time it was to be written.", state=Problem.UNWRITABLE)
 
 
 def _is_in_step(context: Context, outcome: Synced) -> bool:
@@ -234,7 +234,7 @@ def _bring_in_step(context: Context, outcome: Synced) -> bool:
     if deleted:
         _settle(context, document, stored, comparison, (), outcome)
         who = context.deleted_by.removeprefix(BY_GIT)
-        raise Unusable(FileState.DELETED, f"{who} deleted {outcome.path} in git: what stood in it is deactivated.")
+        raise Unusable(f"{who} deleted {outcome.path} in git: what stood in it is deactivated.", state=Problem.DELETED)
     if context.by == BY_ITSELF and comparison.fresh:
         newest = comparison.fresh[-1].pk
         context.by = _authors_of([newest])[newest]
@@ -243,10 +243,10 @@ def _bring_in_step(context: Context, outcome: Synced) -> bool:
         _mark_left(context, leaving)
     _explain_folder(context)
     if after.to_bytes() != stored.data or stored.missing:
-        now = storage.read(context.path)
+        now = disk.read(context.path)
         if (now.missing, now.data) != (stored.missing, stored.data):
             return False
-        stored = storage.write(context.path, after.to_bytes())
+        stored = disk.write(context.path, after.to_bytes())
         outcome.written += 1
     _settle(context, after, stored, comparison, came, outcome)
     for report in context.older.reports if context.older else ():
@@ -257,10 +257,9 @@ def _bring_in_step(context: Context, outcome: Synced) -> bool:
 
 def _is_deleted(context: Context) -> bool:
     """Whether a person deleted the file by a commit, as their answer to it. Raises Unusable before the commit."""
-    root = Path(context.file.project.path).resolve()
-    context.deleted_by = deleted_by(root, context.path.relative_to(root).as_posix(), context.look)
+    context.deleted_by = deleted_by(context.path, context.look)
     if context.deleted_by == FILE:
-        raise Unusable(FileState.DELETED, f"{context.path} was removed by `git rm`, which waits for its commit.")
+        raise Unusable(f"{context.path} was removed by `git rm`, which waits for its commit.", state=Problem.DELETED)
     return bool(context.deleted_by)
 
 
@@ -277,7 +276,7 @@ def _explain_folder(context: Context) -> None:
 def _read(context: Context) -> Stored:
     """Read the file when nobody has been saving it for a moment."""
     for _ in range(LOOKS):
-        stored = storage.read(context.path)
+        stored = disk.read(context.path)
         age = (time.time_ns() - stored.modified_ns) / 1e9
         if (stored.missing and not context.file.sha256) or (not stored.missing and not 0 <= age < SETTLED_SECONDS):
             break
@@ -296,7 +295,7 @@ def _older(context: Context, stored: Stored) -> Document | None:
         return None
     if stored.missing:
         sources = storage.older_files(file.project, file.agent)
-        files = [(name, storage.read(path).data) for name, path in sources]
+        files = [(name, disk.read(path).data) for name, path in sources]
     elif is_older(parse(stored.data), context.sections):
         name = storage.relative_to_folder(file.project, file.agent)
         sources, files = [(name, context.path)], [(name, stored.data)]

@@ -7,13 +7,15 @@ from datetime import timedelta
 
 from django.db import transaction
 
+from claudeops.lib.domain_error import DomainError
+from claudeops.lib.tracked_file import disk
 from memories import store
 from memories.capture.gate import judge
 from memories.capture.statement import Provenance, Statement
 from memories.capture.text import fold
 from memories.committers import at_work
-from memories.errors import InvalidMemory, MemoriesError
-from memories.files import conflicts, storage
+from memories.errors import InvalidMemory
+from memories.files import conflicts
 from memories.files.authors import FILE, Authors, authors_of, is_person
 from memories.files.comparison import Comparison, Context
 from memories.files.document import Document, Entry, parse
@@ -149,7 +151,7 @@ def _change(context: Context, one: Changed, authors: Authors) -> str:
                 provenance=_provenance(context, author, one.entry.text),
             )
             _place(context, one.memory_id, one.entry, author)
-    except MemoriesError as error:  # held by the gate: a person decides
+    except DomainError as error:  # held by the gate: a person decides
         base = context.file.entries.filter(memory=one.memory_id).first()
         refused = FoundConflict(
             one.memory_id,
@@ -183,7 +185,7 @@ def was_committed(context: Context) -> bool:
     """Whether a line of an unchanged file was committed since, so that it is a person's word now."""
     if not _has_unsure_lines(context):
         return False
-    authors = authors_of(context.path, parse(storage.read(context.path).data), context.look)
+    authors = authors_of(context.path, parse(disk.read(context.path).data), context.look)
     return any(is_person(author) for author in authors.lines.values())
 
 

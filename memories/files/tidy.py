@@ -13,6 +13,8 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q
 
+from claudeops.lib.tracked_file import disk
+from claudeops.lib.tracked_file.disk import Unusable
 from memories import store
 from memories.capture.fields import agent_id
 from memories.capture.statement import HUMAN, Provenance, Statement
@@ -21,7 +23,6 @@ from memories.files import storage, suggest
 from memories.files.document import Document, Edits, parse
 from memories.files.limits import Limits, exceeded
 from memories.files.sections import sections_for
-from memories.files.storage import Unusable
 from memories.files.suggest import Join, Leaving, Line, Route, Shared
 from memories.files.sync import agents_of, sync_file
 from memories.lifecycle.merge import merge
@@ -144,7 +145,7 @@ def clean(project: Project, *, by: str, at: datetime | None = None, agent: str =
 
 
 def _clean(file: AgentFile, at: datetime, by: str, yes: bool) -> list[Cleaned]:
-    stored = storage.read(storage.location(file.project, file.agent))
+    stored = disk.read(storage.location(file.project, file.agent))
     document = parse(stored.data)
     if document.unreadable:
         return []
@@ -181,8 +182,8 @@ def _is_unused(file: AgentFile, document: Document, at: datetime) -> bool:
 def _delete(file: AgentFile, document: Document) -> None:
     with storage.lock_of(file.project_id, file.agent):
         path = storage.location(file.project, file.agent)
-        if parse(storage.read(path).data) == document:
-            storage.remove(path)
+        if parse(disk.read(path).data) == document:
+            disk.remove(path)
             file.delete()
 
 
@@ -193,8 +194,8 @@ def _edit(file: AgentFile, change: Callable[[Document], Document]) -> None:
         after = change(document).to_bytes()
         if stored.missing or after == stored.data:
             return
-        if storage.read(path).data == stored.data:
-            storage.write(path, after)
+        if disk.read(path).data == stored.data:
+            disk.write(path, after)
 
 
 def shared_of(project: Project) -> list[Shared]:

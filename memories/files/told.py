@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,20 +18,18 @@ from typing import Any
 from django.utils import timezone
 
 from claudeops.lib.secrets import mask
-from claudeops.lib.tracked_file import CODE, Heading, Part, passages
+from claudeops.lib.tracked_file.passages import Part
 from memories.capture.fields import agent_id
-from memories.capture.gate import judge
-from memories.capture.text import fold
-from memories.capture.topics import topics
 from memories.files.comparison import CONTRADICTS
-from memories.files.document import FENCED, Document, parse
+from memories.files.document import Document, parse
 from memories.files.limits import Limits
 from memories.files.sections import RECENT, sections_for
 from memories.files.unchanged import is_well
-from memories.injection import selector
+from memories.injection import passages, selector
 from memories.injection.budget import tokens
 from memories.injection.escape import safe
 from memories.injection.ops import below_threshold, held, inactive
+from memories.injection.passages import CODE_STANDS, SECTION_LEVEL, Row, Unit
 from memories.injection.selector import key_of
 from memories.models import AgentFile, AgentFileEntry, FileState, Memory, Verdict
 from memories.models.trust import kept_back
@@ -40,13 +38,7 @@ from memories.taxonomy import AGENT
 IN_FILE, NOT_IN_FILE = "in its file", "known to it, and not in its file"
 IN_CONFLICT = "in conflict: a person decides which text holds"
 NO_ROOM = "no room within the limits of the file"
-WITH_IT = "left out with what stands beside it: {}"
 NO_MEMORY = "the gate did not take it as a memory"
-CODE_STANDS = "it holds code, which is not told"
-SECTION_LEVEL = 2
-LONG_HEADING = 4
-"""Words from which on a heading is judged as a sentence."""
-DEEPEST = 6
 BETWEEN = "\n\n"
 READ = (
     *("file", "section", "text", "since", "position", "left_because"),
@@ -86,49 +78,46 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """One line, with its bullet and its indent. `memory` is None for prose; `why_not` keeps it back."""
+class _Entry:
+    """A memory (None: it was deleted) with its line's text, and since when it is known."""
 
-    shown: str
-    text: str
     memory: Memory | None
-    why_not: str = ""
+    since: datetime
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
-    """Lines that are told together or not at all: a list with its lead-in, or an entry with what stands below it.
+class _Passage:
+    """A unit of the file, or a memory that the file has no room for, in its section."""
 
-    `under` are the sub-headings above it, as they are told.
-    """
-
+    unit: Unit[_Entry]
     section: str
-    lines: tuple[_Line, ...]
-    since: datetime | None
     in_file: bool = True
-    under: tuple[str, ...] = ()
 
     @property
-    def why_not(self) -> str:
-        return next((line.why_not for line in self.lines if line.why_not), "")
+    def rows(self) -> tuple[Row[_Entry], ...]:
+        return self.unit.rows
+
+    @property
+    def under(self) -> tuple[str, ...]:
+        """Return the sub-headings above it, as they are told."""
+        below = (one for one in self.unit.headings if one.level > SECTION_LEVEL)
+        return tuple(f"{'#' * min(one.level + 1, 6)} {safe(mask(one.text))}" for one in below)
 
     def repeats(self, said: selector.Texts) -> bool:
         """Whether all of it was told already."""
-        return bool(self.lines) and all(key_of(line.text) in said for line in self.lines)
-
-    @property
-    def rows(self) -> tuple[str, ...]:
-        return (*self.under, *(line.shown for line in self.lines))
+        return bool(self.rows) and all(key_of(row.text) in said for row in self.rows)
 
     @property
     def bytes(self) -> int:
-        return sum(len(row.encode()) + 1 for row in self.rows)
+        return sum(len(text.encode()) + 1 for text in (*self.under, *(row.shown for row in self.rows)))
 
     @property
     def rank(self) -> tuple[bool, float, float]:
         """Order what leaves first: Recent Learnings, the lowest confidence, the oldest. Prose stays longest."""
-        confidence = min((line.memory.confidence for line in self.lines if line.memory), default=2.0)
-        return (self.section != RECENT, confidence, self.since.timestamp() if self.since else 0.0)
+        entries = [row.of for row in self.rows if row.of]
+        confidence = min((one.memory.confidence for one in entries if one.memory), default=2.0)
+        return (self.section != RECENT, confidence, min((one.since.timestamp() for one in entries), default=0.0))
 
 
 NOTHING_TOLD = Told()
@@ -154,39 +143,36 @@ def told(file: AgentFile, *, said: selector.Texts = selector.NOTHING) -> Told:
     rows = file.entries.exclude(left_because=CONTRADICTS).select_related("memory").only(*READ)
     entries = list(rows.order_by("position", "pk"))
     outside = [row.memory for row in entries if row.left_because and row.memory is not None]
-    in_file = [row for row in entries if not row.left_because]
-    by_line = _by_line(document, in_file)
-    units = _units(document, by_line, conflicts)
-    units += [_lost(row, conflicts) for row in in_file if row not in by_line.values()]
-    omissions = [
-        (line, line.why_not or WITH_IT.format(unit.why_not)) for unit in units if unit.why_not for line in unit.lines
-    ]
+    units = _units(document, [row for row in entries if not row.left_because], conflicts)
     section_of = sections_for(file.agent, file.project.files_sections).section_of
     others = [
-        _Unit(section_of(memory.category), (_line(memory.observation, memory),), memory.created_at, in_file=False)
+        _Passage(Unit((_row(_Entry(memory, memory.created_at)),)), section_of(memory.category), in_file=False)
         for memory in [*outside, *_unwritten(file)]
         if not _why_not(memory, conflicts)
     ]
     most = Limits.of(file.limits, file.project.files_limits).bytes
-    new = [one for one in units if not one.why_not and not one.repeats(said)]
+    new = [one for one in units if not one.unit.why_not and not one.repeats(said)]
     told_units, no_room = _within(new, most)
     more, none_left = _within([one for one in others if not one.repeats(said)], most)
-    again = (one for one in (*units, *others) if not one.why_not and one.repeats(said))
-    omissions += [(line, selector.TOLD_ONCE) for unit in again for line in unit.lines]
-    omissions += [(line, NO_ROOM) for unit in (*no_room, *none_left) for line in unit.lines]
+    again = [one for one in (*units, *others) if not one.unit.why_not and one.repeats(said)]
+    omissions = [pair for one in units if one.unit.why_not for pair in one.unit.omissions()]
+    omissions += [pair for one in again for pair in one.unit.omissions(selector.TOLD_ONCE)]
+    omissions += [pair for one in (*no_room, *none_left) for pair in one.unit.omissions(NO_ROOM)]
     text = mask(_text([*told_units, *more], [section.name for section in document.sections]))
     return Told(
         text=text,
         sha256=hashlib.sha256(text.encode()).hexdigest() if text else "",
         tokens=tokens(text),
         included=[
-            _entry(line.memory, IN_FILE if unit.in_file else NOT_IN_FILE)
-            for unit in (*told_units, *more)
-            for line in unit.lines
-            if line.memory is not None
+            _record(row.of.memory, IN_FILE if one.in_file else NOT_IN_FILE)
+            for one in (*told_units, *more)
+            for row in one.rows
+            if row.of and row.of.memory
         ],
-        left_out=[_entry(line.memory, why) for line, why in omissions if line.memory is not None],
-        untold=[{"text": mask(line.text)[:400], "reason": why} for line, why in omissions if line.memory is None],
+        left_out=[_record(row.of.memory, why) for row, why in omissions if row.of and row.of.memory],
+        untold=[
+            {"text": mask(row.text)[:400], "reason": why} for row, why in omissions if not (row.of and row.of.memory)
+        ],
         file=file.pk,
         path=file.path,
     )
@@ -204,39 +190,32 @@ def _by_line(document: Document, rows: Iterable[AgentFileEntry]) -> dict[int, Ag
     return by_line
 
 
-def _lost(row: AgentFileEntry, conflicts: set[int]) -> _Unit:
-    """Return the unit of a row whose line the text does not have."""
-    text = row.memory.observation if row.memory else row.text
-    return _Unit(row.section, (_line(text, row.memory, why_not=_why_not(row.memory, conflicts)),), row.since)
-
-
-def _units(document: Document, rows: Mapping[int, AgentFileEntry], conflicts: set[int]) -> list[_Unit]:
-    """Return the passages of the file in its order; `rows` are those of its entries, by their first lines.
+def _units(document: Document, rows: Iterable[AgentFileEntry], conflicts: set[int]) -> list[_Passage]:
+    """Return the passages of the file in its order, and the rows of which the text has no line.
 
     An entry without a row is no memory: the gate did not take it.
     """
-    entries = {entry.start for entry in document.entries}
+    by_line = _by_line(document, rows)
+    starts = {entry.start for entry in document.entries}
     sections = {section.line: section.name for section in document.sections}
-    classes = [CODE if one == FENCED else one for one in document.classes]
-    units = []
-    for passage in passages([text for text, _ in document.lines], classes):
-        section = next((sections[one.at] for one in passage.under if one.at in sections), "")
-        above = [one for one in passage.under if one.level > SECTION_LEVEL]
-        blocked = next((why for one in (section, *(one.text for one in above)) if (why := _why_not_heading(one))), "")
-        since = [row.since for part in passage.parts if (row := rows.get(part.at))]
-        lines: list[_Line] = []
-        for part in passage.parts:
-            row = rows.get(part.at)
-            if row:
-                why = _why_not(row.memory, conflicts)
-            elif part.at in entries:
-                why = NO_MEMORY
-            else:
-                why = CODE_STANDS if part.is_code else _why_not_prose(part.text)
-            text = row.memory.observation if row and row.memory else row.text if row else part.text
-            lines.append(_line(text, row.memory if row else None, part, why or blocked))
-        units.append(_Unit(section, tuple(lines), min(since, default=None), under=tuple(map(_sub_heading, above))))
-    return units
+
+    def row_of(part: Part) -> Row[_Entry]:
+        if (row := by_line.get(part.at)) is not None:
+            return _row(_Entry(row.memory, row.since, row.text), _why_not(row.memory, conflicts), part)
+        why = NO_MEMORY if part.at in starts else CODE_STANDS if part.is_code else _why_not_prose(part.text)
+        return passages.row(part.text, None, why, part=part)
+
+    units = passages.units(document, row_of, _why_not_prose)
+    result = [_Passage(one, next((sections[h.at] for h in one.headings if h.at in sections), "")) for one in units]
+    lost = (row for row in rows if row not in by_line.values())
+    for row in lost:
+        entry = _row(_Entry(row.memory, row.since, row.text), _why_not(row.memory, conflicts))
+        result.append(_Passage(Unit((entry,)), row.section))
+    return result
+
+
+def _row(entry: _Entry, why_not: str = "", part: Part | None = None) -> Row[_Entry]:
+    return passages.row(entry.memory.observation if entry.memory else entry.text, entry, why_not, part=part)
 
 
 def _unwritten(file: AgentFile) -> list[Memory]:
@@ -266,28 +245,13 @@ def _why_not(memory: Memory | None, conflicts: set[int]) -> str:
 
 def _why_not_prose(text: str) -> str:
     """Say why a line of prose is not told. Nobody confirms prose, so what would need a confirmation is left out."""
-    judgement = judge(text, fold(text))
-    if judgement.verdict == "hold":  # what says little is told with the rest
-        return held(judgement.reason)
-    about = topics(text)
+    if reason := passages.held(text):  # what says little is told with the rest
+        return held(reason)
+    about = passages.topics_of(text)
     return f"prose about {', '.join(about)}: write it as an entry, so that a person can confirm it" if about else ""
 
 
-def _sub_heading(one: Heading) -> str:
-    return f"{'#' * min(one.level + 1, 6)} {safe(mask(one.text))}"
-
-
-def _why_not_heading(title: str) -> str:
-    """Say why nothing below a heading is told; a few words of it name something, and order nothing."""
-    return _why_not_prose(title) if len(title.split()) >= LONG_HEADING else ""
-
-
-def _line(text: str, memory: Memory | None = None, part: Part | None = None, why_not: str = "") -> _Line:
-    indent, mark = ("  " * min(part.depth, DEEPEST), part.mark or "-") if part else ("", "-")
-    return _Line(f"{indent}{mark} {safe(text)}", text, memory, why_not)
-
-
-def _within(units: list[_Unit], most: int) -> tuple[list[_Unit], list[_Unit]]:
+def _within(units: list[_Passage], most: int) -> tuple[list[_Passage], list[_Passage]]:
     """Return the units whose text has at most `most` bytes, and those that had to leave."""
     in_section = Counter(unit.section for unit in units)
     headings = {section: len(_heading(section).encode()) + len(BETWEEN) for section in in_section}
@@ -307,9 +271,9 @@ def _heading(section: str) -> str:
     return f"### {safe(section)}"
 
 
-def _text(units: Iterable[_Unit], names: Sequence[str]) -> str:
+def _text(units: Iterable[_Passage], names: Sequence[str]) -> str:
     """Format the units below their sections, in the order of the file; a section without lines is left out."""
-    by_section: dict[str, list[_Unit]] = {name: [] for name in names}
+    by_section: dict[str, list[_Passage]] = {name: [] for name in names}
     for unit in units:
         by_section.setdefault(unit.section, []).append(unit)
     parts = []
@@ -318,14 +282,14 @@ def _text(units: Iterable[_Unit], names: Sequence[str]) -> str:
         for unit in group:
             same = sum(1 for one, other in zip(unit.under, under, strict=False) if one == other)
             rows += unit.under[same:]
-            rows += [line.shown for line in unit.lines]
+            rows += [row.shown for row in unit.rows]
             under = unit.under
         if group:
             parts.append("\n".join(rows))
     return BETWEEN.join(parts)
 
 
-def _entry(memory: Memory, reason: str) -> dict[str, Any]:
+def _record(memory: Memory, reason: str) -> dict[str, Any]:
     """Return the entry of a receipt. The text of a held memory is not copied: the gate held it."""
     return {
         "id": memory.pk,

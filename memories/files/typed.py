@@ -10,6 +10,7 @@ from datetime import datetime
 from difflib import SequenceMatcher
 
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import disk
 from memories.errors import Conflict, InvalidMemory
 from memories.files import conflicts, storage
 from memories.files.authors import FILE
@@ -43,7 +44,7 @@ def save_text(file: AgentFile, text: str, *, sha256: str, by: str, at: datetime 
         if problem:
             raise InvalidMemory(f"The text cannot be saved: {problem}.", field="text")
         if after.to_bytes() != stored.data:
-            storage.write(path, after.to_bytes())
+            disk.write(path, after.to_bytes())
     outcome = sync_file(file.project, file.agent, by=by, at=when)
     if _confirm(file, before, after, by, when):
         outcome = sync_file(file.project, file.agent, by=by, at=when)
@@ -60,13 +61,13 @@ def take_back(conflict: AgentFileConflict, *, by: str, at: datetime | None = Non
     file = conflict.file
     with storage.lock_of(file.project_id, file.agent):
         path = storage.location(file.project, file.agent)
-        document = parse(storage.read(path).data)
+        document = parse(disk.read(path).data)
         line = next((one for one in document.entries if one.text == conflict.other_text), None)
         if line is None:
             raise Conflict("The line was changed in the file since.", "Edit it instead.")
         row = conflicts.take_back(conflict, by=by, at=at)
         # If this is never written, both sides have one text and the next sync closes the conflict.
-        storage.write(path, document.edited(Edits(replace={line: conflict.file_text})).to_bytes())
+        disk.write(path, document.edited(Edits(replace={line: conflict.file_text})).to_bytes())
     return row
 
 

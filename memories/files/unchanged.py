@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from django.db.models import Max
 
+from claudeops.lib.tracked_file.disk import Unusable
 from memories.files import storage
 from memories.files.authors import FILE
-from memories.files.storage import Unusable
 from memories.models import AgentFile, AgentFileConflict, AgentFileEntry, FileState, Memory, MemoryChange, Project
 from memories.taxonomy import AGENT
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from claudeops.lib.domain_error import DomainError
 from memories.capture.text import fold
-from memories.errors import Conflict, MemoriesError, MemoryNotFound
+from memories.errors import Conflict, MemoryNotFound
 from memories.inbox.kinds import Decided, Decision, Pick, Row, read_id
 from memories.lifecycle import gate_decisions
 from memories.lifecycle.lock import writing
@@ -52,7 +53,7 @@ class Discards:
             try:
                 with writing():
                     self._decide(decision, pick.pk, by, text if len(picks) == 1 else None)
-            except MemoriesError as error:
+            except DomainError as error:
                 refused.append(str(error))
             else:
                 ids.append(str(pick.pk))

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
+from claudeops.lib.domain_error import DomainError
 from memories.capture.statement import Provenance
-from memories.errors import Conflict, MemoriesError, MemoryNotFound
+from memories.errors import Conflict, MemoryNotFound
 from memories.inbox.kinds import Decided, Decision, NextPrompt, Pick, Row, next_prompt, read_id
 from memories.lifecycle import disagreements
 from memories.lifecycle.lock import writing
@@ -73,7 +74,7 @@ class Pairs:
             try:
                 with writing():
                     self._answer(pick, decision, by, text if len(picks) == 1 else None)
-            except MemoriesError as error:
+            except DomainError as error:
                 refused.append(f"Question {pick.pk}: {error}")
             else:
                 ids.append(str(pick.pk))

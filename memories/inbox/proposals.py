@@ -11,10 +11,11 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from claudeops.lib.diff import GONE, NEW, DiffLine, line_diff, word_diff
+from claudeops.lib.domain_error import DomainError
 from memories.capture.text import fold
 from memories.curate import document, proposals
 from memories.curate.document import SECTIONS, Document
-from memories.errors import Conflict, MemoriesError, MemoryNotFound
+from memories.errors import Conflict, MemoryNotFound
 from memories.inbox.kinds import Decided, Decision, Pick, Row, read_id
 from memories.models import MemoryFile, Proposal, ProposalDecision, ProposalEvidence, ProposalKind, ProposalState, Tier
 
@@ -89,7 +90,7 @@ class Proposals:
         for pick in picks:
             try:
                 VERBS[decision](pick.pk, by=by, seen=pick.seen[0], **fields)
-            except MemoriesError as error:
+            except DomainError as error:
                 refused.append(f"{error} {error.fix}".strip() if len(picks) == 1 else str(error))
             else:
                 ids.append(pick.pk)
@@ -110,7 +111,7 @@ class Proposals:
                 if latest.get(pk) != decision:
                     raise Conflict(f"Somebody decided about proposal {pk} meanwhile.")
                 proposals.undo(pk, by=by)
-            except MemoriesError as error:
+            except DomainError as error:
                 refused.append(str(error))
             else:
                 count += 1
@@ -146,9 +147,9 @@ def difference(row: Proposal, on: date) -> tuple[list[DiffLine], str]:
     before = document.parse(row.file.text)
     try:
         after = changed(row, before, on)
-    except MemoriesError as error:
+    except DomainError as error:
         return [], str(error)
-    return _near(line_diff(row.file.text, document.render(after), around=AROUND)), ""
+    return _near(line_diff(row.file.text, after.text, around=AROUND)), ""
 
 
 def changed(row: Proposal, before: Document, on: date) -> Document:

@@ -7,9 +7,10 @@ from typing import Any
 
 from django.db.models import Max
 
+from claudeops.lib.domain_error import DomainError
 from memories.capture.statement import Provenance
 from memories.capture.text import fold
-from memories.errors import Conflict, MemoriesError, MemoryNotFound
+from memories.errors import Conflict, MemoryNotFound
 from memories.inbox.kinds import Decided, Decision, Pick, Row, next_prompt, read_id
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle import verbs
@@ -106,7 +107,7 @@ class Review:
                 ids = list(changes.values_list("pk", flat=True))
         except Conflict:
             return Decided(0, "", (_meanwhile(pick.pk),))
-        except MemoriesError as error:
+        except DomainError as error:
             return Decided(0, "", (str(error),))
         return Decided(1, f"{EDITED}.{pick.pk}.{ids[0]}.{ids[-1]}")
 

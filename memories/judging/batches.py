@@ -18,10 +18,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.lease import Lease
 from memories.capture.gate import judge as gate
 from memories.capture.text import fold
-from memories.errors import MemoriesError
 from memories.judging import rules
 from memories.judging.question import INSTRUCTIONS, Found, Pair, Verdicts, message, read
 from memories.judging.rules import Action, Decision
@@ -185,7 +185,7 @@ def _carry_out(pk: int, at: datetime, outcome: Done) -> None:
         decision = rules.decide(row.kind, Kind(row.judged["relation"]), older, newer)
         try:
             _do(decision.action, row, older, newer, at)
-        except MemoriesError as error:
+        except DomainError as error:
             decision = Decision(Action.PERSON, str(error))
         judgement = {**row.judged, "action": decision.action, "why": decision.why}
         Disagreement.objects.filter(pk=pk).update(judged=judgement, judged_at=at, judging_until=None)

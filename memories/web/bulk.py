@@ -19,13 +19,13 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from claudeops.lib.answers import action, actor, answer, in_words, moved
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.form_method import FIELD
 from claudeops.lib.list_view.selection import IdRangesField, UnreadableSelection
 from claudeops.lib.list_view.view import ListView
 from claudeops.lib.masked import masked_note
 from memories import inbox
 from memories.capture.statement import Provenance
-from memories.errors import MemoriesError
 from memories.exchange.import_export import export_lines
 from memories.lifecycle import undo as lifecycle
 from memories.lifecycle.bulk import BULK_ACTIONS, BulkAction
@@ -120,7 +120,7 @@ def confirm_and_run(
                 drawn=form.cleaned_data["drawn"],
                 **answers.answers(),
             )
-        except MemoriesError as error:
+        except DomainError as error:
             answers.add_error(None, in_words(error))
         else:
             level = messages.SUCCESS if result.changed else messages.INFO
@@ -152,7 +152,7 @@ def _unmergeable(sample: list[Memory], count: int) -> str:
         return f"Choose 2 to {MOST_MERGED} memories to merge; these are {count:,}. Nothing was changed."
     try:
         check_mergeable(sample[0], sample[1:])
-    except MemoriesError as error:
+    except DomainError as error:
         return in_words(error)
     return ""
 
@@ -166,7 +166,7 @@ def undo(request: HttpRequest, change: int) -> HttpResponse:
     back = MemoryList.of(request).address
     try:
         undone = lifecycle.undo(change, by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         return answer(request, in_words(error), back=back, level=messages.ERROR, status=409)
     return answer(request, undone.message, back=back, level=messages.SUCCESS if undone.back else messages.INFO)
 
@@ -194,7 +194,7 @@ def undo_all(request: HttpRequest) -> HttpResponse:
     for address in reversed(addresses):
         try:
             count += _undo(address, request)
-        except (MemoriesError, ValueError) as error:
+        except (DomainError, ValueError) as error:
             refused.append(str(error))
     lines = [f"{count} {'change is' if count == 1 else 'changes are'} undone."] if count or not refused else []
     lines += refused[:SAID]

@@ -10,7 +10,8 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 
 from claudeops.lib.answers import actor, by_htmx, in_words, moved, page
-from memories.errors import Conflict, MemoriesError, MemoryNotFound
+from claudeops.lib.domain_error import DomainError
+from memories.errors import Conflict, MemoryNotFound
 from memories.history.timeline import compared, entry_of
 from memories.lifecycle.undo import roll_back
 from memories.models import Memory
@@ -59,7 +60,7 @@ def _roll_back(request: HttpRequest, pk: int, change: int) -> HttpResponse:
         if Memory.objects.filter(pk=pk).exists():
             raise Http404(str(error)) from error
         return gone(request, pk)
-    except MemoriesError as error:
+    except DomainError as error:
         form.add_error(None, in_words(error))
         return _compared(request, memory, change, form=form, status=409)
     message = f"Memory {pk} is back to how it was." if new_change else f"Memory {pk} is in that state already."

@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from claudeops.lib.answers import action, actor, by_htmx, in_words, moved, page
+from claudeops.lib.domain_error import DomainError
 from memories import inbox as items
-from memories.errors import MemoriesError
 from memories.inbox.kinds import Kind, Pick, Row, read_id, read_pick
 from memories.models import Memory
 from memories.queries import disagreements as questions
@@ -60,7 +60,7 @@ def decide(request: HttpRequest) -> HttpResponse:
         return _answer(request, "Nothing of this kind is selected.", level=messages.WARNING)
     try:
         result = kind.decide(name, picks, by=actor(request), text=request.POST.get("observation"))
-    except MemoriesError as error:
+    except DomainError as error:
         return _answer(request, in_words(error), level=messages.ERROR)
     lines = [f"{result.count} {decision.done}."] if result.count else []
     undo = reverse("inbox-undo", args=[kind_name, result.undo]) if result.undo else ""
@@ -76,7 +76,7 @@ def undo(request: HttpRequest, kind: str, token: str) -> HttpResponse:
         return _answer(request, UNREADABLE, level=messages.ERROR)
     try:
         message = item_kind.undo(token, by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         return _answer(request, in_words(error), level=messages.ERROR)
     return _answer(request, message)
 

@@ -18,10 +18,10 @@ from claudeops.lib import humanize, local_time
 from claudeops.lib.answers import action, actor, in_words, moved, page
 from claudeops.lib.charts.nights import MOST, Nights, nights
 from claudeops.lib.detail_page import Band, Figure
+from claudeops.lib.domain_error import DomainError
 from memories.curate import maintenance as domain
 from memories.curate.maintenance.steps import BY_NAME, STEPS, Step, changed_memories
 from memories.curate.maintenance.undo import UNDOABLE
-from memories.errors import MemoriesError
 from memories.models import MaintenanceRun, MaintenanceStep, RunState
 
 ICONS = {RunState.DONE: "ok", RunState.FAILED: "critical", RunState.RUNNING: "running"}
@@ -243,7 +243,7 @@ def undo(request: HttpRequest, pk: int) -> HttpResponse:
     address = reverse("maintenance-run", args=[pk])
     try:
         result = domain.undo(row, request.POST.get("step", ""), by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         return moved(request, address, in_words(error), level=messages.WARNING)
     return moved(request, address, result.message)
 

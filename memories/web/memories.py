@@ -21,11 +21,11 @@ from claudeops.lib.answers import actor, moved, page
 from claudeops.lib.change_token import ChangeToken, hash_of
 from claudeops.lib.charts.sparkline import sparkline
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.list_view.columns import Action, BuiltIn, Column
 from claudeops.lib.list_view.view import ListView
 from claudeops.lib.masked import masked_note
 from memories import store
-from memories.errors import MemoriesError
 from memories.history.confidence import confidence_since
 from memories.history.forecast import forecast
 from memories.injection.windows import DAYS, upcoming, usable
@@ -205,7 +205,7 @@ class MemoryList(ListView):
         provenance = store.Provenance(source=Source.HUMAN, actor=actor(request), channel="human")
         try:
             result = store.remember(statement, provenance)
-        except MemoriesError as error:
+        except DomainError as error:
             form.add_error("observation", str(error))
             return self.response(form=form, status=422)
         note = masked_note(request.POST.get("observation", ""))

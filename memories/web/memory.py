@@ -18,11 +18,12 @@ from claudeops.lib import humanize
 from claudeops.lib.answers import action, actor, answer, by_htmx, fragment, in_words, moved, page
 from claudeops.lib.detail_page import Band, Figure, Neighbours, headline
 from claudeops.lib.distinct import distinct_values
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.list_view import keyset
 from claudeops.lib.list_view.keyset import ordered
 from claudeops.lib.masked import masked_note
 from memories.capture.statement import Provenance
-from memories.errors import Conflict, MemoriesError, MemoryNotFound
+from memories.errors import Conflict, MemoryNotFound
 from memories.history.confidence import ConfidenceHistory, chart_of, confidence_history_of
 from memories.history.timeline import Kinds, entry_of, kinds_of, page_of
 from memories.injection.windows import windowed
@@ -231,7 +232,7 @@ def _edit(request: HttpRequest, pk: int) -> HttpResponse:
         return _conflict(request, form, conflict)
     except MemoryNotFound:
         return gone(request, pk)
-    except MemoriesError as error:
+    except DomainError as error:
         form.add_error(None, in_words(error))
         return _again(request, instance, form, 422)
     instance.refresh_from_db()
@@ -290,7 +291,7 @@ def undo(request: HttpRequest, pk: int, change: int) -> HttpResponse:
     except Conflict:
         message = f"Memory {pk} was changed again since. See its page."
         return answer(request, message, back=to, level=messages.ERROR, status=409)
-    except MemoriesError as error:
+    except DomainError as error:
         return answer(request, in_words(error), back=reverse("memories"), level=messages.ERROR, status=409)
     message = f"Memory {pk} is restored." if new_change else f"Memory {pk} was undone already."
     if by_htmx(request) and (request.htmx.current_url_abs_path or "").partition("?")[0] == to:  # type: ignore[attr-defined]

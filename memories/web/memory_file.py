@@ -24,10 +24,11 @@ from django.views.decorators.http import require_safe
 
 from claudeops.lib.answers import action, actor, in_words, moved, page
 from claudeops.lib.diff import line_diff
+from claudeops.lib.domain_error import DomainError
 from memories import inbox
 from memories.curate import files
 from memories.curate.document import MOST, SECTIONS, TITLE, WARN_AT, Document, Entry, parse
-from memories.errors import Conflict, MemoriesError
+from memories.errors import Conflict
 from memories.inbox.kinds import read_id, read_pick
 from memories.inbox.proposals import in_file
 from memories.models import MemoryFile, MemoryFileCommit, Project, ProposalEvidence
@@ -225,7 +226,7 @@ def save(request: HttpRequest, pk: int) -> HttpResponse:
         current = _file(pk)
         clash = {"said": in_words(error), "lines": line_diff(current.text.replace("\r\n", "\n"), text)}
         return _page(request, current.project, current, text=text, clash=clash, status=409)
-    except MemoriesError as error:
+    except DomainError as error:
         return _page(request, file.project, file, text=text, clash={"said": in_words(error)}, status=422)
     return moved(request, address_of(file.project), "Saved as a commit of yours.")
 
@@ -236,7 +237,7 @@ def revert(request: HttpRequest, pk: int) -> HttpResponse:
     file, sha = _file(pk), request.POST.get("sha", "")[:64]
     try:
         files.revert(file, sha, by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         return moved(request, address_of(file.project), in_words(error), level=messages.ERROR)
     return moved(request, address_of(file.project), f"{sha[:7]} is reverted, by a commit of yours.")
 
@@ -287,7 +288,7 @@ def _check_right(request: HttpRequest) -> None:
 def _begin(request: HttpRequest, project: Project | None) -> HttpResponse:
     try:
         files.init(project)
-    except MemoriesError as error:
+    except DomainError as error:
         return moved(request, address_of(project), in_words(error), level=messages.ERROR)
     return moved(request, address_of(project), "MEMORY.md is there, with its first commit.")
 

@@ -17,7 +17,7 @@ from django.urls import reverse
 from django.utils.text import Truncator
 
 from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page
-from memories.errors import MemoriesError
+from claudeops.lib.domain_error import DomainError
 from memories.recall import Hit, Recall, feedback
 from memories.recall import log as query_log
 from memories.recall.query import index_terms
@@ -111,7 +111,7 @@ def recall(request: HttpRequest) -> HttpResponse:
     else:
         try:
             answer = ask(by_person(actor(request)), form.question(), "page")
-        except MemoriesError as error:
+        except DomainError as error:
             form.add_error(None, in_words(error))
             status = 422
     context = {
@@ -171,7 +171,7 @@ def mark(request: HttpRequest) -> HttpResponse:
     back = f"{reverse('recall')}?{urlencode(_given(request))}"
     try:
         feedback.mark(question.question(), memory, vote, by=_user(request))
-    except MemoriesError as error:
+    except DomainError as error:
         if by_htmx(request):
             return HttpResponse(in_words(error), status=409, content_type="text/plain")
         return moved(request, back, in_words(error), level=messages.ERROR)

@@ -8,7 +8,8 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, toast
-from memories.errors import Conflict, MemoriesError
+from claudeops.lib.domain_error import DomainError
+from memories.errors import Conflict
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import REJECTED
 from memories.models import Memory, MemoryChange
@@ -28,7 +29,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
         change = verbs.approve(pk, by=actor(request), expected_text=request.POST.get("text"))
     except Conflict:
         return _refused(request, memory, f"Memory {pk} was changed in the meantime. Nothing was approved.")
-    except MemoriesError as error:
+    except DomainError as error:
         return _refused(request, memory, in_words(error))
     memory.refresh_from_db()
     effect = "it is injected from now on" if memory.active else "it is inactive, so it is not injected yet"
@@ -46,7 +47,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     reason = request.POST.get("reason", "").strip()[:400]
     try:
         change = verbs.deactivate(pk, by=actor(request), reason=f"{REJECTED} {reason}".strip())
-    except MemoriesError as error:
+    except DomainError as error:
         return _refused(request, memory, in_words(error))
     memory.refresh_from_db()
     return _done(request, memory, change, f"Memory {pk} is rejected. It is kept, inactive.", "rejected")
@@ -60,7 +61,7 @@ def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
         return gone(request, pk)
     try:
         change = verbs.deactivate(pk, by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         return _refused(request, memory, in_words(error))
     memory.refresh_from_db()
     message = f"Memory {pk} is deactivated." if change else f"Memory {pk} was inactive already."
@@ -80,7 +81,7 @@ def confirm(request: HttpRequest, pk: int) -> HttpResponse:
         change = verbs.confirm(pk, by=actor(request), expected_change=int(latest))
     except Conflict:
         return _refused(request, memory, f"Memory {pk} was changed in the meantime. Read it, then confirm it.")
-    except MemoriesError as error:
+    except DomainError as error:
         return _refused(request, memory, in_words(error))
     memory.refresh_from_db()
     return _done(
@@ -96,7 +97,7 @@ def activate(request: HttpRequest, pk: int) -> HttpResponse:
         return gone(request, pk)
     try:
         change = verbs.reactivate(pk, by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         return _refused(request, memory, in_words(error))
     memory.refresh_from_db()
     message = f"Memory {pk} is active again." if change else f"Memory {pk} was active already."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,12 +14,12 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from claudeops.lib.tracked_file import git
 from memories.capture.fields import agent_id
 from memories.capture.statement import Provenance
 from memories.curate.maintenance.run import maintain_now
 from memories.curate.reflection.runs import reflect
 from memories.curate.triage import triage
-from memories.files.authors import ENVIRONMENT, SAFE
 from memories.files.storage import relative_path
 from memories.lifecycle import verbs
 from memories.lifecycle.projects import add_project
@@ -224,23 +223,13 @@ def _repository(folder: Path) -> None:
     file.write_text(FIRST_FILE, encoding="utf-8")
     person = {"GIT_AUTHOR_NAME": OWN_WORDS, "GIT_COMMITTER_NAME": OWN_WORDS}
     mail = {"GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_EMAIL": "ada@example.org"}
-    for arguments in (
-        ("init", "-q"),
-        ("add", "-A"),
-        ("commit", "-q", "-m", "Write down what the engineer has to know"),
-    ):
-        try:
-            subprocess.run(
-                ["git", *SAFE, *arguments],
-                cwd=folder,
-                env={**ENVIRONMENT, **person, **mail},
-                check=True,
-                capture_output=True,
-                timeout=30,
-            )
-        except (OSError, subprocess.SubprocessError) as error:
-            logger.warning("the demo's repository has no history: %s", error)
-            return
+    try:
+        repository = git.init(folder)
+        git.git(repository, "add", "-A")
+        message = "Write down what the engineer has to know"
+        git.git(repository, "commit", "--quiet", f"--message={message}", more={**person, **mail})
+    except git.GitError as error:
+        logger.warning("the demo's repository has no history: %s", error)
 
 
 def _developers_sessions(at: datetime) -> None:

@@ -8,9 +8,9 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.files import replace_file, whole_file
-from memories.curate import git
-from memories.errors import MemoriesError
+from claudeops.lib.tracked_file import git
 from sessions_app.errors import InvalidSettings
 from sessions_app.transcripts.files import folder_of
 
@@ -108,7 +108,7 @@ def keep_from_git(path: Path) -> str:
         if git.leave_out(repository, (path.parent.resolve() / path.name).relative_to(repository.root).as_posix()):
             return f"{path} holds a token: git ignores it."
         return f"git tracks {path}, so the next commit holds its token. Run: git rm --cached {path}"
-    except MemoriesError as error:
+    except DomainError as error:
         return f"{path} holds a token, and git does not ignore it: {error} Keep it out of version control."
 
 

@@ -14,10 +14,9 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from claudeops.lib import outage
+from claudeops.lib.domain_error import DomainError
 from memories.access import Access
-from memories.errors import MemoriesError
 from memories.models import Scope
-from sessions_app.errors import SessionsError
 from sessions_app.mcp import tools
 
 NAME = "claudeops"
@@ -211,7 +210,7 @@ def _in_thread(function: Callable[P, R]) -> Callable[P, Awaitable[R]]:
             close_old_connections()  # the server runs for hours; the database may have been restarted
         try:
             return function(*args, **kwargs)
-        except (MemoriesError, SessionsError) as refusal:
+        except DomainError as refusal:
             raise ToolError(f"{refusal} {refusal.fix}".strip()) from refusal
         except Exception as error:
             if cause := outage.behind(error):

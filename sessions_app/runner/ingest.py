@@ -20,12 +20,12 @@ from django.db import DataError, IntegrityError, transaction
 from django.db.models import Manager
 from django.utils import timezone
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import mask
 from memories import store
 from memories.capture.fields import agent_id
 from memories.capture.learned import Learned
 from memories.capture.support import Evidence, Support
-from memories.errors import MemoriesError
 from memories.files import capture
 from memories.models import AgentFile, CaptureOutcome, Project, Source
 from sessions_app.credit import notes
@@ -217,7 +217,7 @@ def _prepared(batch: Batch, provenances: Sequence[store.Provenance]) -> list[sto
     for memory, provenance in zip(batch.memories, provenances, strict=True):
         try:
             prepared.append(store.prepare(memory.statement, provenance))
-        except MemoriesError:
+        except DomainError:
             prepared.append(None)  # `_memories` counts the refusal
     return prepared
 
@@ -318,7 +318,7 @@ def _memories(
     for memory, provenance, ready in zip(batch.memories, provenances, prepared, strict=True):
         try:
             remembered = store.remember(memory.statement, provenance, at=memory.at, prepared=ready)
-        except MemoriesError as refusal:
+        except DomainError as refusal:
             state.count("memories_refused")
             batch.warnings.append(f"memory refused: {refusal}")
             continue

@@ -21,14 +21,13 @@ from django.utils import timezone
 
 from claudeops.lib import outage
 from claudeops.lib.clock import Clock
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import mask
 from memories.embedding import state as embedding
-from memories.errors import MemoriesError
 from memories.telemetry import record as report
 from sessions_app import escalation, queue, receipts
 from sessions_app.alerts.receive import hand_on
 from sessions_app.credit.outcome import note_injected, settle_safely
-from sessions_app.errors import SessionsError
 from sessions_app.models import Session, Status, Trigger
 from sessions_app.models.session import NOT_STARTED
 from sessions_app.runner import handover, log_masking
@@ -73,7 +72,7 @@ def run_session(
         return None
     try:
         process = launch(session)
-    except (CannotStart, SessionsError, MemoriesError, OSError) as error:
+    except (CannotStart, DomainError, OSError) as error:
         cause = outage.named_in(error)
         why, fix = (cause.message, cause.fix) if cause else (str(error), getattr(error, "fix", ""))
         receipts.withdraw(session, at=timezone.now())

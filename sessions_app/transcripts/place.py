@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Literal, TypeVar
 
-from memories.curate import git
-from memories.errors import MemoriesError
+from claudeops.lib.domain_error import DomainError
+from claudeops.lib.tracked_file import git
 from memories.models import Project
 from memories.models.memory import ANY_PROJECT
 
@@ -78,7 +78,7 @@ def _twin(path: str, folder: str, branch: str, period: int) -> str:
             return ""
         root = here.root if here and _is_clone(here, ours) else _gone(Path(folder), branch, ours)
         return str(root / Path(path).relative_to(ours.root)) if root else ""
-    except (MemoriesError, OSError, ValueError):
+    except (DomainError, OSError, ValueError):
         return ""
 
 
@@ -87,7 +87,7 @@ def _repository(folder: str) -> git.Repository | None:
     try:
         here = git.find_repository(Path(folder)) if folder else None
         return here if here and not here.common.is_symlink() and here.root in git.checkouts(here) else None
-    except MemoriesError:
+    except DomainError:
         return None
 
 

@@ -10,9 +10,10 @@ from django.db.models import OuterRef, Subquery
 
 from claudeops.lib.detail_page import percent
 from claudeops.lib.diff import GONE, NEW, Piece, word_diff
+from claudeops.lib.tracked_file.document import UNSEEN
 from memories.files.authors import BY_GIT
 from memories.files.authors import FILE as UNCOMMITTED
-from memories.files.document import TITLE, UNSEEN, Document, Section, parse
+from memories.files.document import TITLE, Document, Section, parse
 from memories.files.limits import Limits
 from memories.files.told import Told
 from memories.models import (

@@ -18,10 +18,10 @@ from claudeops.features.agent_files.figures import agents_of, captures_of, injec
 from claudeops.features.agent_files.lines import limits_of, open_clashes, parts_of
 from claudeops.lib.answers import action, actor, by_htmx, in_words, moved, page
 from claudeops.lib.detail_page import Tab, tabs_of
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import mask
 from memories import store
 from memories.capture.statement import HUMAN, Provenance
-from memories.errors import MemoriesError
 from memories.files import conflicts, tidy
 from memories.files.conflicts import MASKED
 from memories.files.limits import Limits
@@ -194,7 +194,7 @@ def file_action(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
         file = _file(slug, agent)
         try:
             return view(request, file, **given)
-        except MemoriesError as error:
+        except DomainError as error:
             return _back(request, file, in_words(error), level=messages.ERROR)
 
     return run
@@ -272,7 +272,7 @@ def add(request: HttpRequest, file: AgentFile) -> HttpResponse:
     provenance = Provenance(HUMAN, actor(request), project_id=file.project_id, agent=file.agent, channel=HUMAN)
     try:
         result = store.remember(statement, provenance)
-    except MemoriesError as error:
+    except DomainError as error:
         form.add_error("text", in_words(error))
         return _page(request, file, added=form, status=422)
     return _synced(request, file, "The line is added.", of=result.memory_id)
@@ -299,7 +299,7 @@ def edit(request: HttpRequest, file: AgentFile, pk: int) -> HttpResponse:
             provenance=Provenance.typed_by(actor(request)),
             reason="Changed on the page of its file.",
         )
-    except MemoriesError as error:
+    except DomainError as error:
         form.add_error("text", in_words(error))
         return _page(request, file, line=line, form=form, status=422)
     if change is None:
@@ -317,7 +317,7 @@ def text(request: HttpRequest, file: AgentFile) -> HttpResponse:
         return _page(request, file, whole=form, status=422)
     try:
         outcome = save_text(file, form.cleaned_data["text"], sha256=form.cleaned_data["sha256"], by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         form.add_error("text", in_words(error))
         return _page(request, file, whole=form, status=422)
     message = (
@@ -371,6 +371,6 @@ def accept(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         return moved(request, back, "This suggestion has changed. Read the page again.", level=messages.ERROR)
     try:
         memory_id = tidy.accept(wanted, project, by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         return moved(request, back, in_words(error), level=messages.ERROR)
     return moved(request, back, f"Memory {memory_id} of the project says it now. The agents’ lines stay.")

@@ -23,11 +23,12 @@ from claudeops.features.projects.forms import AddForm, EndForm, NewForm, Setting
 from claudeops.features.projects.memories import ACTIONS, ProjectMemories, draw_uses
 from claudeops.lib.answers import action, actor, by_htmx, fragment, in_words, moved, page
 from claudeops.lib.detail_page import Tab, Tabs, tabs_of
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.list_view.selection import UnreadableSelection
 from claudeops.lib.masked import masked_note
 from memories import store
 from memories.capture.statement import Provenance
-from memories.errors import InvalidProject, MemoriesError
+from memories.errors import InvalidProject
 from memories.files.tidy import shared_of
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS, EXTENDED_DAYS
@@ -181,7 +182,7 @@ def review(request: HttpRequest, slug: str = "") -> HttpResponse:
     trusted = request.POST.get("trust", "")
     try:
         count = approve(instance, seen, trusted=trusted, by=actor(request), at=timezone.now())
-    except MemoriesError as error:
+    except DomainError as error:
         return moved(request, here, in_words(error), level=messages.ERROR)
     said = f"{count} line{'' if count == 1 else 's'} approved." + (f" {trusted} is trusted." if trusted else "")
     return moved(request, here, said)
@@ -207,7 +208,7 @@ def add(request: HttpRequest, slug: str) -> HttpResponse:
                 verbs.edit(
                     result.memory_id, by=actor(request), provenance=Provenance.typed_by(actor(request)), **further
                 )
-    except MemoriesError as error:
+    except DomainError as error:
         form.add_error("observation", in_words(error))
         return _project(request, instance, form, status=422)
     note = masked_note(request.POST.get("observation", ""))
@@ -242,7 +243,7 @@ def act(request: HttpRequest, slug: str, pk: int, verb: str) -> HttpResponse:
         run = partial(run, end=form.cleaned_data["end"])
     try:
         change = run(pk, by=actor(request))
-    except MemoriesError as error:
+    except DomainError as error:
         return moved(request, reverse("project", args=[slug]), in_words(error), level=messages.ERROR)
     message = f"Memory {pk} {effect}." if change else f"Memory {pk} has nothing to change."
     undo = reverse("memory-undo", args=[pk, change.pk]) if change else ""

@@ -13,11 +13,12 @@ from pathlib import Path
 from django.conf import settings
 
 from claudeops.features.purge.needles import Needles
-from memories.curate import document, files, git
-from memories.errors import MemoriesError
+from claudeops.lib.domain_error import DomainError
+from claudeops.lib.tracked_file import disk, git
+from claudeops.lib.tracked_file.disk import Unusable
+from memories.curate import document, files
 from memories.files import storage
 from memories.files.document import Edits
-from memories.files.storage import Unusable
 from memories.models import AgentFile, MemoryFile
 
 REWRITE = (
@@ -61,7 +62,7 @@ def _without_lines(file: AgentFile, needles: Needles, *, write: bool) -> int:
     if not gone or not write:
         return len(gone)
     after = document.edited(Edits(remove=gone))
-    stored = storage.write(path, after.to_bytes())
+    stored = disk.write(path, after.to_bytes())
     file.entries.filter(text__in={entry.text for entry in gone}).delete()
     # seen_change None: the next sync compares all of it.
     AgentFile.objects.filter(pk=file.pk).update(
@@ -80,12 +81,11 @@ def without(text: str, needles: Needles) -> tuple[str, int]:
     gone = {
         line
         for entry in parsed.entries
-        if needles.are_in("".join(part for pair in parsed.lines[entry.line : entry.end] for part in pair))
-        for line in range(entry.line, entry.end)
+        if needles.are_in("".join(part for pair in parsed.lines[entry.line : entry.below] for part in pair))
+        for line in range(entry.line, entry.below)
     }
     entries = sum(entry.line in gone for entry in parsed.entries)
-    remainder = document.Document(tuple(pair for line, pair in enumerate(parsed.lines) if line not in gone))
-    marked, more = needles.removed(document.render(remainder))
+    marked, more = needles.removed(parsed.without(gone).text)
     return marked, entries + more
 
 
@@ -103,7 +103,7 @@ def remove(needles: Needles, *, by: str, write: bool) -> Files:
                 files.edit(row, text, by=by, seen=row.sha256)
             if row.host == settings.CLAUDEOPS_HOST and (command := _rewriting(row, needles)):
                 report.history.append(command)
-        except MemoriesError as error:
+        except DomainError as error:
             report.left[name] = f"{error} {error.fix}".strip()
     return report
 

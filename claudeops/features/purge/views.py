@@ -21,8 +21,8 @@ from claudeops.features.purge.choice import Choice, Chosen, PurgeError, choose
 from claudeops.features.purge.describe import EXAMPLES, notes, places_of, texts_of
 from claudeops.lib.answers import action, actor, moved, page
 from claudeops.lib.detail_page import Band, Figure
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.list_view.selection import BIGGEST_ID, Selection
-from memories.errors import MemoriesError
 from memories.lifecycle import forgotten
 from memories.models import ForgottenText
 from memories.web.memories import MemoryList
@@ -94,7 +94,7 @@ def purges(request: HttpRequest) -> HttpResponse:
     if is_asked and form.is_valid() and selection.is_valid():
         try:
             planned = run.ask(_chosen(request, form, selection), by=actor(request))
-        except (PurgeError, MemoriesError) as error:
+        except (PurgeError, DomainError) as error:
             form.add_error(None, f"{error} {error.fix}".strip())
         else:
             async_task("claudeops.tasks.count_purge", planned.pk, cluster=DEFAULT, timeout=TIMEOUT)
@@ -170,7 +170,7 @@ def _context(instance: Purge, form: ConfirmForm) -> dict[str, Any]:
         (words, step_times.get(name) and datetime.fromisoformat(step_times[name])) for name, words in run.STEPS.items()
     ]
     chosen = Chosen()
-    with suppress(PurgeError, MemoriesError):  # it may be chosen no more
+    with suppress(PurgeError, DomainError):  # it may be chosen no more
         chosen = choose(run.choice_of(instance)) if plan else chosen
     texts, more_texts = texts_of(chosen)
     return {

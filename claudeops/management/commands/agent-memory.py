@@ -26,6 +26,7 @@ from claudeops.lib.cli import (
 )
 from claudeops.lib.humanize import ago, quantity
 from claudeops.lib.secrets import mask
+from claudeops.lib.tracked_file import disk
 from memories import store
 from memories.capture.fields import agent_id
 from memories.capture.statement import HUMAN, Provenance, Statement
@@ -86,7 +87,7 @@ class Command(VerbCommand):
         if told:
             return _told(file)
         path = storage.location(file.project, file.agent)
-        stored = storage.read(path)
+        stored = disk.read(path)
         text = file.text if stored.missing else mask(stored.data.decode("utf-8-sig", "replace"))
         entries = tidy.lines_of(file.project, file.agent)
         data = {"project": project.slug, "agent": file.agent, "path": str(path), "text": text, "entries": entries}

@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Max
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.lease import Lease
 from memories.curate import document, files, proposals
 from memories.curate.reflection.answer import FoundProposal, Parsed, parse
@@ -26,7 +27,6 @@ from memories.curate.reflection.choose import Choice, choose, due, note_shown, s
 from memories.curate.reflection.evidence import evidence_of
 from memories.curate.reflection.message import INSTRUCTIONS, ShownEntry, entries_of, framed, message
 from memories.curate.repeats import Repeats
-from memories.errors import MemoriesError
 from memories.llm import Answer, Reason, Unavailable, ask
 from memories.llm.roles import chosen
 from memories.models import (
@@ -276,7 +276,7 @@ class _Making:
                 proposals.reject(
                     row.pk, by=proposals.SYSTEM, tier=Tier.RULES, reason=carried.why, rule="not-carried", at=self.at
                 )
-        except MemoriesError as error:
+        except DomainError as error:
             self.unread.append(f"proposal {place}: {error}")
             return
         self.repeats.note(one.kind, text, target)

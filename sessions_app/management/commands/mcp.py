@@ -7,8 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from memories.errors import MemoriesError
-from sessions_app.errors import SessionsError
+from claudeops.lib.domain_error import DomainError
 
 
 class Command(BaseCommand):
@@ -40,6 +39,6 @@ class Command(BaseCommand):
                 project=options["project"],
                 read_only=options["read_only"],
             )
-        except (MemoriesError, SessionsError) as error:
+        except DomainError as error:
             raise CommandError(f"{error} {error.fix}".strip()) from error
         build(access).run("stdio")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudeops.lib.tracked_file import front_matter
+from claudeops.lib.tracked_file.document import front_matter
 from memories.curate import document as curated
 from memories.files import document as agents
 
@@ -48,7 +48,7 @@ def test_both_engines_find_the_same_conflicts(subtests):
             with subtests.test(name):
                 of_agent = agents.parse(text.encode())
                 assert (of_agent.conflict, "conflict" in of_agent.unreadable) == (wanted, wanted)
-                assert (curated.parse(text).conflict is not None) == wanted
+                assert (curated.parse(text).conflict_line is not None) == wanted
 
 
 FRONT = {
@@ -74,12 +74,12 @@ def test_front_matter_is_kept_byte_for_byte_and_holds_neither_entry_nor_section(
     rest = "- An entry\n"
     for name, text in FRONT.items():
         with subtests.test(name):
-            assert front_matter(text.splitlines()) == len(text.splitlines())
+            assert front_matter(text.removeprefix("\ufeff").splitlines()) == len(text.splitlines())
             of_agent, document = agents.parse((text + rest).encode()), curated.parse(text + rest)
             assert [entry.text for entry in of_agent.entries] == ["An entry"]
             assert [entry.text for entry in document.entries] == ["An entry"]
             assert not any(section.prose for section in of_agent.sections)
-            assert of_agent.to_bytes().decode() == curated.render(document) == text + rest
+            assert of_agent.to_bytes().decode() == document.text == text + rest
     for name, text in NO_FRONT.items():
         with subtests.test(name):
-            assert front_matter(text.splitlines()) == 0
+            assert front_matter(text.removeprefix("\ufeff").splitlines()) == 0

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claudeops.lib.tracked_file.merge import merge
 from memories.curate.document import (
     MOST,
     SECTIONS,
@@ -20,10 +21,8 @@ from memories.curate.document import (
     difference,
     entry_text,
     find,
-    merge,
     parse,
     remove,
-    render,
 )
 from memories.taxonomy import KNOWLEDGE
 
@@ -81,7 +80,7 @@ def entries(text: str) -> list[tuple[str, str]]:
 
 
 def added(text: str, section: str = "operations", said: str = "New") -> str:
-    return render(add(parse(text), section, said, on=DAY))
+    return add(parse(text), section, said, on=DAY).text
 
 
 def test_the_sections_are_the_categories_of_knowledge():
@@ -92,7 +91,7 @@ def test_entries_are_read_with_section_date_and_lines():
     found = parse(FILE).entries
     assert [(one.section, str(one.date or ""), one.text, one.end - one.line) for one in found] == [
         ("rules-conventions", "2026-10-01", "Commits are in the imperative", 1),
-        ("rules-conventions", "", "Reviews are kind", 3),
+        ("rules-conventions", "", "Reviews are kind and short", 2),
         ("rules-conventions", "2026-10-02", "Sentences are short", 1),
         ("Ada's own", "", "(2026-13-40) Not a day", 1),
     ]
@@ -100,18 +99,18 @@ def test_entries_are_read_with_section_date_and_lines():
 
 @given(st.one_of(texts, files, st.text()))
 def test_any_text_is_rendered_as_it_was_read(text):
-    assert render(parse(text)) == text
+    assert parse(text).text == text
 
 
 @pytest.mark.parametrize("text", ["", "\ufeff", "- a", "- a\r\n- b\r\n", "a\rb\n\n\n", "\ufeff## Operations\r\n- a"])
 def test_byte_order_mark_line_ends_and_a_missing_end_stay(text):
-    assert render(parse(text)) == text
+    assert parse(text).text == text
 
 
 def test_a_byte_order_mark_hides_no_heading_and_no_entry():
     assert entries("\ufeff## Operations\n- a") == [("operations", "a")]
     assert entries("\ufeff- a") == [("", "a")]
-    assert render(change(parse("\ufeff- a\r\n"), "a", "b", on=DAY)) == "\ufeff- (2026-11-24) b\r\n"
+    assert change(parse("\ufeff- a\r\n"), "a", "b", on=DAY).text == "\ufeff- (2026-11-24) b\r\n"
 
 
 def test_a_new_entry_is_the_last_of_its_section_and_stands_before_a_subsection():
@@ -130,7 +129,7 @@ def test_a_missing_section_is_made_in_its_order():
     assert added("# Memory\n\n## Projects\n\n- a\n") == (
         "# Memory\n\n## Operations\n\n- (2026-11-24) New\n\n## Projects\n\n- a\n"
     )
-    assert added("- a", "projects") == "- a\n\n## Projects\n\n- (2026-11-24) New\n"
+    assert added("- a", "projects") == "- a\n\n## Projects\n\n- (2026-11-24) New"
 
 
 @pytest.mark.parametrize(("before", "mark"), [("", ""), (" \n", ""), ("\ufeff", "\ufeff")])
@@ -142,12 +141,12 @@ def test_line_ends_of_the_file_are_used():
     assert added("## Operations\r\n\r\n- a\r\n") == "## Operations\r\n\r\n- a\r\n- (2026-11-24) New\r\n"
 
 
-def test_an_unclosed_fence_swallows_no_entry():
-    after = added("## Operations\n\n- a\n\n## Projects\n```\n## Preferences\n", "preferences")
-    assert ("preferences", "New") in entries(after)
-    assert entries(added("## Operations\n```\n- a\n")) == [("operations", "New")]
-    with pytest.raises(Misfit, match="No entry can be added"):
-        added("<!--\n", "projects")
+def test_what_is_opened_and_never_closed_hides_no_entry():
+    for opening in ("```", "~~~ x", "<!--"):
+        assert entries(added(f"## Operations\n- a\n{opening}\n- b\n")) == [
+            *(("operations", one) for one in ("a", "b", "New")),
+        ]
+    assert ("preferences", "New") in entries(added("## Projects\n```\n## Preferences\n", "preferences"))
 
 
 def test_the_201st_entry_is_refused():
@@ -157,19 +156,19 @@ def test_the_201st_entry_is_refused():
     assert len(parse(added(text.replace("- 7\n", ""))).entries) == MOST
 
 
-def test_a_change_replaces_one_line_and_leaves_its_bullet_and_what_stands_below():
-    after = render(change(parse(FILE), "Reviews are kind", "Reviews are short", on=DAY))
-    assert after == FILE.replace("* Reviews are kind", "* (2026-11-24) Reviews are short")
+def test_a_change_replaces_the_lines_of_an_entry_and_leaves_its_bullet_and_what_stands_below():
+    after = change(parse(FILE), "Reviews are kind and short", "Reviews are short", on=DAY).text
+    assert after == FILE.replace("* Reviews are kind\n  and short", "* (2026-11-24) Reviews are short")
 
 
 def test_of_equal_entries_that_of_the_section_is_changed():
     text = "## Operations\n- a\n## Projects\n- a\n"
-    assert render(remove(parse(text), "a", section="projects")) == "## Operations\n- a\n## Projects\n"
-    assert render(remove(parse(text), "a")) == "## Operations\n## Projects\n- a\n"
+    assert remove(parse(text), "a", section="projects").text == "## Operations\n- a\n## Projects\n"
+    assert remove(parse(text), "a").text == "## Operations\n## Projects\n- a\n"
 
 
 def test_a_removal_takes_the_indented_lines_of_the_entry():
-    assert render(remove(parse(FILE), "Reviews are kind")) == FILE.replace(
+    assert remove(parse(FILE), "Reviews are kind and short").text == FILE.replace(
         "* Reviews are kind\n  and short\n  - nested\n", ""
     )
 
@@ -223,7 +222,7 @@ def test_an_addition_adds_one_entry_and_keeps_every_line(text, section, said):
     assert [(one.section, one.text) for one in difference(before, after).added] == [(section, entry_text(said))]
     left = iter(line for line, _ in after.lines)
     assert all(line in left for line, _ in before.lines)
-    again = parse(render(after))
+    again = parse(after.text)
     assert [one.text for one in again.entries] == [one.text for one in after.entries]
 
 
@@ -234,7 +233,7 @@ def test_removing_what_was_added_leaves_the_entries(text):
         after = add(before, "operations", "New and only here", on=DAY)
     except Misfit:
         return
-    assert entries(render(remove(after, "New and only here"))) == entries(text)
+    assert entries(remove(after, "New and only here").text) == entries(text)
 
 
 # A person's edit and a promotion.
@@ -243,17 +242,17 @@ def test_removing_what_was_added_leaves_the_entries(text):
 def test_edits_of_different_lines_are_both_in():
     merged = merge(parse("- a\n- b\n- c\n"), parse("- A\r\n- b\r\n- c\r\n"), parse("- a\n- b\n- C\n- d\n"))
     assert not merged.clashes
-    assert render(merged.document) == "- A\r\n- b\r\n- C\n- d\n"
+    assert merged.document.text == "- A\r\n- b\r\n- C\n- d\n"
 
 
 def test_lines_inserted_at_one_place_both_stay_theirs_first():
     merged = merge(parse("- a\n"), parse("- a\n- theirs\n"), parse("- a\n- ours\n"))
-    assert (render(merged.document), merged.clashes) == ("- a\n- theirs\n- ours\n", ())
+    assert (merged.document.text, merged.clashes) == ("- a\n- theirs\n- ours\n", ())
 
 
 def test_an_edit_of_the_same_line_is_a_clash_and_theirs_stays():
     merged = merge(parse("- a\n- b\n"), parse("- x\n- a by Ada\n- b\n"), parse("- a by us\n- b\n"))
-    assert render(merged.document) == "- x\n- a by Ada\n- b\n"
+    assert merged.document.text == "- x\n- a by Ada\n- b\n"
     (clash,) = merged.clashes
     assert (clash.base, clash.ours) == (("- a",), ("- a by us",))
     assert "- a by Ada" in clash.theirs
@@ -261,7 +260,7 @@ def test_an_edit_of_the_same_line_is_a_clash_and_theirs_stays():
 
 def test_the_same_edit_on_both_sides_is_none():
     merged = merge(parse("- a\n- b\n"), parse("- c\n- b\n"), parse("- c\n- b\n"))
-    assert (render(merged.document), merged.clashes) == ("- c\n- b\n", ())
+    assert (merged.document.text, merged.clashes) == ("- c\n- b\n", ())
 
 
 @given(files, files)
@@ -272,7 +271,7 @@ def test_a_merge_with_an_unchanged_side_is_the_other(base, edited):
         (),
     )
     kept = merge(parse(base), parse(edited), parse(base))
-    assert (render(kept.document), kept.clashes) == (edited, ())
+    assert (kept.document.text, kept.clashes) == (edited, ())
 
 
 @given(files, files, files)

@@ -13,10 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from claudeops.lib.domain_error import DomainError
 from memories.curate import files, promotion, proposals
 from memories.curate.state import alone
 from memories.curate.told import select_curated
-from memories.errors import Conflict, MemoriesError
+from memories.errors import Conflict
+from memories.lifecycle import vouched
 from memories.models import (
     CommitKind,
     MemoryFile,
@@ -175,7 +177,7 @@ def test_a_file_with_a_credential_is_not_edited_on_the_page_which_shows_a_mask_i
     git(theirs, "commit", "-qam", "Write it down")
     file = read()
     assert secret not in file.text
-    with pytest.raises(MemoriesError, match="not shown"):
+    with pytest.raises(DomainError, match="not shown"):
         files.edit(file, file.text + "- By Ada\n", by="ada", seen=file.sha256)
     assert secret in path.read_text()
 
@@ -295,7 +297,7 @@ def test_a_merge_conflict_waits_for_a_person_and_the_text_of_before_is_told(thei
         proposal = approved(file)
         assert "is in a merge conflict: it begins in line 6." in promote(file).problem
         assert select_curated(None).text == before and path.read_text().endswith(sides)
-        with pytest.raises(MemoriesError, match="resolved it"):
+        with pytest.raises(DomainError, match="resolved it"):
             files.edit(file, "- Something\n", by="ada", seen=file.sha256)
         proposal.delete()
     approved(file)
@@ -317,7 +319,7 @@ def test_a_conflict_that_a_person_left_in_our_repository_is_not_committed(data):
     assert "merge conflict" in read().problem and select_curated(None).text == before
     (data / "MEMORY.md").write_text(f"{good}- Port 9443\n")
     assert read().problem == "" and "Port 9443" in select_curated(None).text
-    with pytest.raises(MemoriesError, match="A merge conflict begins in line 3; nothing was saved"):
+    with pytest.raises(DomainError, match="A merge conflict begins in line 3; nothing was saved"):
         files.edit(read(), "# Memory\n\n<<<<<<< a\n=======\n>>>>>>> b\n", by="ada", seen=read().sha256)
 
 
@@ -501,6 +503,27 @@ def test_the_201st_entry_waits_and_removals_are_proposed(theirs):
     assert Proposal.objects.filter(kind=ProposalKind.REMOVE).count() <= 41
 
 
+def test_a_full_file_goes_on_learning_in_place_of_what_no_person_approved(theirs):
+    path = theirs / "MEMORY.md"
+    path.write_text("## Operations\n" + "".join(f"- Entry {n}\n" for n in range(197)))
+    git(theirs, "commit", "-qam", "Many")
+    file = read()
+    for text, by in (("By rules", "system"), ("By ada", "ada"), ("Confirmed since", "system")):
+        approved(file, text, decided_by=by)
+        promote(file)
+    vouched.vouch(["Confirmed since"], None, by="ada", at=AT)
+    proposal = approved(file, "The 201st", decided_by="system")
+    promote(file)
+    proposal.refresh_from_db()
+    assert (proposal.state, file.entries, file.problem) == (ProposalState.PROMOTED, 200, "")
+    text = path.read_text()
+    assert [one in text for one in ("The 201st", "By rules", "By ada", "Confirmed since")] == [True, False, True, True]
+    assert "Removes: By rules" in git(theirs, "log", "-1", "--format=%b")
+    assert status(theirs) == ""
+    files.revert(file, proposal.commit, by="ada")
+    assert ("By rules" in path.read_text(), "The 201st" in path.read_text()) == (True, False)
+
+
 def test_from_180_entries_on_the_oldest_is_proposed_for_removal_once(theirs):
     path = theirs / "MEMORY.md"
     path.write_text("## Operations\n" + "".join(f"- (2026-01-{n % 28 + 1:02}) Entry {n}\n" for n in range(180)))
@@ -547,7 +570,7 @@ def test_a_revert_of_what_was_changed_later_is_refused(data):
     first.refresh_from_db()
     with pytest.raises(Conflict, match="later change"):
         files.revert(file, first.commit, by="ada")
-    with pytest.raises(MemoriesError, match="no commit"):
+    with pytest.raises(DomainError, match="no commit"):
         files.revert(file, "f" * 40, by="ada")
 
 
@@ -562,7 +585,7 @@ def test_an_edit_of_the_page_is_a_commit_of_the_persons(theirs):
     assert git(theirs, "log", "-1", "--format=%an|%cn|%s") == "ada|claudeops|Edit MEMORY.md"
     with pytest.raises(Conflict, match="changed since"):
         files.edit(file, "- x\n", by="ada", seen="0" * 64)
-    with pytest.raises(MemoriesError, match="credential"):
+    with pytest.raises(DomainError, match="credential"):
         files.edit(file, "- the token is ghp_" + "a1B2" * 9, by="ada", seen=file.sha256)
     count = len(messages(theirs))
     files.edit(file, file.text, by="ada", seen=file.sha256)
@@ -625,7 +648,7 @@ def test_on_another_host_the_stored_row_is_returned(settings, theirs):
     file = read()
     settings.CLAUDEOPS_HOST = "another"
     assert files.read(file).text == files.refresh(file).text == file.text
-    with pytest.raises(MemoriesError, match="is on the host"):
+    with pytest.raises(DomainError, match="is on the host"):
         files.edit(file, "x", by="ada", seen=file.sha256)
 
 

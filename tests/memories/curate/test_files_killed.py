@@ -15,7 +15,7 @@ from tests.support.thorough import one_of
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.processes]
 
 PROMOTE = "from memories.curate import files; files.promote_due()"
-GIT, TREE = "memories.curate.git", "memories.curate.working_tree"
+GIT, TREE = "claudeops.lib.tracked_file.git", "claudeops.lib.tracked_file.disk"
 COMMITS, READING, PROMOTION = "memories.curate.commits", "memories.curate.reading", "memories.curate.promotion"
 POINTS = [
     ("return", GIT, "init", 1),
@@ -25,8 +25,8 @@ POINTS = [
     ("return", GIT, "move_branch", 1),
     ("call", GIT, "stage", 1),
     ("return", GIT, "stage", 1),
-    ("call", TREE, "write_file", 1),
-    ("return", TREE, "write_file", 1),
+    ("call", TREE, "write", 1),
+    ("return", TREE, "write", 1),
     ("call", "memories.curate.proposals", "mark_promoted", 1),
     ("return", COMMITS, "_settle", 1),
     ("return", COMMITS, "complete", 2),
@@ -58,7 +58,7 @@ def test_killed_anywhere_each_proposal_is_one_commit(data, event, module, functi
     assert TelemetryRecord.objects.filter(action="memory.promote.completed").count() == 2
 
 
-@pytest.mark.parametrize("point", [("return", GIT, "move_branch", 1), ("call", TREE, "write_file", 1)])
+@pytest.mark.parametrize("point", [("return", GIT, "move_branch", 1), ("call", TREE, "write", 1)])
 def test_an_edit_between_a_kill_and_the_next_run_is_kept(settings, data, tmp_path, point):
     event, module, function, nth = point
     path = make(tmp_path / "notes", "# Memory\n\n## Operations\n\n- (2026-10-01) Known\n")

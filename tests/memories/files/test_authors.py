@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
+from claudeops.lib.tracked_file import git
 from memories.committers import Look
-from memories.files import authors
 from memories.files.authors import Authors, authors_of
 from memories.files.document import parse
 from memories.models import Project
@@ -58,7 +58,7 @@ def test_without_a_commit_a_repository_or_git_it_is_nobody(
     assert read(repository) == Authors()
     repository.commit()
     assert of_lines(repository) == ["git:Ada"]
-    monkeypatch.setitem(authors.ENVIRONMENT, "PATH", "/nonexistent")
+    monkeypatch.setenv("PATH", "/nonexistent")
     assert read(repository) == Authors()
 
 
@@ -69,8 +69,8 @@ def test_git_that_takes_too_long_is_nobody(
     repository.commit()
     (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 60\n")
     (tmp_path / "git").chmod(0o755)
-    monkeypatch.setattr(authors, "SECONDS", 0.2)
-    monkeypatch.setitem(authors.ENVIRONMENT, "PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(git, "SECONDS", 0.2)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert read(repository) == Authors()
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memories.files.document import LONGEST, MOST_ENTRIES, Document, Edits, new_document, parse
+from claudeops.lib.tracked_file.document import LARGEST
+from memories.files.document import MOST_ENTRIES, Document, Edits, new_document, parse
 from memories.files.sections import RECENT, sections_for
 
 AT = datetime(2026, 11, 24, 10, 30, tzinfo=UTC)
@@ -114,7 +115,7 @@ def test_only_the_line_of_the_update_is_renewed_and_none_is_put_in() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"x" * (LONGEST + 1), "more than 5 MB"),
+        (b"x" * (LARGEST + 1), "more than 5 MB"),
         ("x".encode("utf-16"), "UTF-16"),
         (b"## A\n- one\x00\n", "NUL"),
         (b"## A\n- caf\xe9\n", "byte 10 is not UTF-8"),

@@ -15,10 +15,11 @@ import pytest
 from django.utils import timezone
 
 from claudeops.env import BASE_DIR
+from claudeops.lib.tracked_file import disk
+from claudeops.lib.tracked_file.disk import Unusable
 from memories.errors import InvalidProject
 from memories.files import storage
 from memories.files.status import statuses
-from memories.files.storage import Unusable
 from memories.files.sync import sync_file, sync_project
 from memories.files.told import told_to
 from memories.lifecycle.projects import set_project
@@ -48,11 +49,11 @@ import django
 django.setup()
 from pathlib import Path
 from memories.errors import InvalidProject
-from memories.files import storage
+from claudeops.lib.tracked_file import disk
 {before}
 try:
-    storage.write(Path({str(path)!r}), b"x" * {size})
-except storage.Unusable as error:
+    disk.write(Path({str(path)!r}), b"x" * {size})
+except disk.Unusable as error:
     print(error.state, error)
 """
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings", "PYTHONPATH": str(BASE_DIR)}
@@ -103,7 +104,7 @@ def test_the_mode_and_the_owner_stay(tmp_path: Path, mode: int) -> None:
     if os.geteuid() == 0:
         os.chown(path, 65534, 65534)
     before = path.stat()
-    storage.write(path, b"- new\n")
+    disk.write(path, b"- new\n")
     after = path.stat()
     assert (stat.S_IMODE(after.st_mode), after.st_uid, after.st_gid) == (mode, before.st_uid, before.st_gid)
 
@@ -111,7 +112,7 @@ def test_the_mode_and_the_owner_stay(tmp_path: Path, mode: int) -> None:
 def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        storage.write(tmp_path / "memories" / "research_agent.md", b"- new\n")
+        disk.write(tmp_path / "memories" / "research_agent.md", b"- new\n")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "memories" / "research_agent.md").stat().st_mode) == 0o640
@@ -122,7 +123,7 @@ def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
 def test_what_is_no_file_is_not_read(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "research_agent.md")
     with pytest.raises(Unusable, match="is not a file") as refused:
-        storage.read(tmp_path / "research_agent.md")
+        disk.read(tmp_path / "research_agent.md")
     assert refused.value.state == FileState.UNREADABLE
 
 
@@ -134,8 +135,8 @@ def test_a_folder_that_became_a_link_since_it_was_looked_at_is_not_followed(tmp_
     path = inside / "research_agent.md"
     inside.rmdir()
     inside.symlink_to(outside)
-    for act in (storage.read, lambda path: storage.write(path, b"- new\n"), storage.remove):
-        with pytest.raises(Unusable, match="Not a directory"):
+    for act in (disk.read, lambda path: disk.write(path, b"- new\n"), disk.remove):
+        with pytest.raises(Unusable, match="is a symbolic link; it is not followed"):
             act(path)
     assert (outside / "research_agent.md").read_bytes() == OLD
     assert os.listdir(outside) == ["research_agent.md"]
@@ -146,8 +147,8 @@ def test_a_file_that_became_a_link_since_it_was_looked_at_is_replaced_and_not_fo
     path = tmp_path / "research_agent.md"
     path.symlink_to(tmp_path / "outside.md")
     with pytest.raises(Unusable):
-        storage.read(path)
-    storage.write(path, b"- new\n")
+        disk.read(path)
+    disk.write(path, b"- new\n")
     assert (tmp_path / "outside.md").read_bytes() == OLD
     assert path.read_bytes() == b"- new\n"
     assert not path.is_symlink()

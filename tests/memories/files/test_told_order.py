@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudeops.lib.tracked_file import passages
+from claudeops.lib.tracked_file.document import Document
+from claudeops.lib.tracked_file.passages import passages
 from memories.files.sync import sync_file
 from memories.files.told import told_to
 from memories.models import Project
@@ -49,27 +50,23 @@ def test_what_is_left_out_says_with_what(project: Project, repository: Repositor
     assert found.untold == [{"text": "Do these only on staging:", "reason": reasons["Alone"]}]
 
 
-LINES = st.lists(
-    st.sampled_from(
-        [
-            "",
-            "# T",
-            "## S",
-            "### U",
-            "A lead-in:",
-            "more",
-            "- a",
-            "  - b",
-            "    - c",
-            "1. d",
-            "  e",
-            "\t- f",
-            "---",
-            "* g",
-        ]
-    ),
-    max_size=30,
-)
+LINE = [
+    "",
+    "# T",
+    "## S",
+    "### U",
+    "A lead-in:",
+    "more",
+    "- a",
+    "  - b",
+    "    - c",
+    "1. d",
+    "  e",
+    "\t- f",
+    "---",
+    "* g",
+]
+LINES = st.lists(st.sampled_from(LINE), max_size=30)
 
 
 @given(LINES)
@@ -95,3 +92,13 @@ def test_a_list_stands_in_the_passage_of_its_lead_in(lines: list[str]) -> None:
         if line == "- a" and lines[at - 1] == "A lead-in:":
             (passage,) = (one for one in found if any(part.at == at for part in one.parts))
             assert "A lead-in:" in " ".join(part.text for part in passage.parts)
+
+
+@given(st.lists(st.sampled_from([*LINE, "```", "<!-- x", "-->", " g", "  ---", "  # h", "- ", "+ c"]), max_size=30))
+def test_the_text_of_an_item_is_what_is_told_of_it(lines: list[str]) -> None:
+    document = Document.read("\n".join(lines))
+    parts = {part.at: part for passage in document.passages for part in passage.parts}
+    for item in document.items:
+        part = parts[item.at]
+        assert (part.text.split(), part.end) == (item.text.split(), item.end)
+        assert item.below >= item.end

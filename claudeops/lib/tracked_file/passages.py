@@ -1,4 +1,4 @@
-"""A Markdown file under git: the marks of a merge, its front matter, and the passages that belong together. Pure."""
+"""The passages of a Markdown text: what a reader takes together, such as a list with its lead-in. Pure."""
 
 from __future__ import annotations
 
@@ -6,50 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-MARK = re.compile(r"(<{7,}|\|{7,}|={7,}|>{7,})(?: .*)?\Z", re.DOTALL)
-"""A line that git puts between two sides: seven signs, more in a merge of merges. Others write such lines, too."""
-KEY = re.compile(r"""["'\w][^:=]*(?::(?:\s|\Z)|\s*=)|\[""")
-"""How the first line of data begins, in YAML and in TOML."""
-
-
-def conflict_line(texts: Sequence[str], hidden: Sequence[object]) -> int | None:
-    """Return the line (from 0) at which a merge conflict begins that nobody has resolved; None without one.
-
-    `texts` are lines without their ends, `hidden` says which stand in a code fence or a comment: marks that all stand
-    there are an example. A line of `=` alone underlines a heading; the first or the last mark alone was left behind.
-    """
-    begin, is_shown = None, False
-    for at, text in enumerate(texts):
-        mark = MARK.match(text.removeprefix("\ufeff"))
-        sign = mark[1][0] if mark else " "
-        if sign in "<>" and not hidden[at]:
-            return at if begin is None else begin
-        if sign == "<":
-            begin, is_shown = at, False
-        elif begin is not None and sign in "|=":
-            is_shown = is_shown or not hidden[at]
-        elif begin is not None and sign == ">":
-            if is_shown:
-                return begin
-            begin = None
-    return None
-
-
-def front_matter(texts: Sequence[str]) -> int:
-    """Return how many lines at the beginning are front matter, in YAML or TOML, its delimiters included.
-
-    A rule may begin a document as well: what follows is data when its first line is a key.
-    """
-    first = texts[0].removeprefix("\ufeff").rstrip() if texts else ""
-    closing = {"---": ("---", "..."), "+++": ("+++",)}.get(first, ())
-    end = next((at for at, text in enumerate(texts) if at and text.rstrip() in closing), 0)
-    inside = [text for text in texts[1:end] if text.strip() and not text.lstrip().startswith("#")]
-    is_data = not inside or KEY.match(inside[0]) is not None
-    return end + 1 if end and is_data and not any(map(MARK.match, inside)) else 0
-
-
-HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*?)\s*#*\s*\Z", re.DOTALL)
+HEADING = re.compile(r"(#{1,6})\s+(\S.*)\Z", re.DOTALL)
 ITEM = re.compile(r"(\s*)([-*+]|\d{1,9}[.)])\s+(\S.*)\Z", re.DOTALL)
+BELOW = re.compile(r"(?:  |\t)\s*(\S.*)\Z", re.DOTALL)
+"""A line that belongs to the item above it."""
 RULE = re.compile(r" {0,3}([-*_])\s*(?:\1\s*){2,}\Z")
 CODE = "code"
 """The class of a line in a code fence; lines of other classes, such as comments, are not there for a reader."""
@@ -57,12 +17,14 @@ CODE = "code"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a passage that begins in line `at` (from 0). `mark` is "-" or "1." of an item, "" of other text.
+    """A piece of a passage: its lines from `at` (from 0) up to `end`.
 
-    `depth` counts the levels above it: an item below a lead-in has 1, one below that 2. Code has no text.
+    `mark` is "-" or "1." of an item, "" of other text. `depth` counts the levels above it: an item below a lead-in has
+    1, one below that 2. Code has no text.
     """
 
     at: int
+    end: int
     text: str
     depth: int = 0
     mark: str = ""
@@ -85,6 +47,17 @@ class Passage:
 
     parts: tuple[Part, ...]
     under: tuple[Heading, ...] = ()
+
+
+def heading_of(at: int, text: str) -> Heading | None:
+    """Return the heading that a line is, without the signs that close it."""
+    match = HEADING.match(text)
+    if match is None:
+        return None
+    title = match[2].rstrip()
+    plain = title.rstrip("#")
+    closes = plain != title and plain[-1:].isspace()
+    return Heading(at, len(match[1]), plain.rstrip() if closes else title)
 
 
 def passages(texts: Sequence[str], classes: Sequence[str]) -> list[Passage]:
@@ -121,14 +94,13 @@ class _Reader:
     def read(self, at: int, text: str, kind: str) -> None:
         if kind == CODE:
             if self.parts and not self.parts[-1].is_code:
-                self.parts.append(Part(at, "", self.parts[-1].depth, is_code=True))
+                self.parts.append(Part(at, at + 1, "", self.parts[-1].depth, is_code=True))
             self.is_open = False
         elif kind or not text.strip():
-            self.is_open = self.is_open and bool(kind)
-        elif heading := HEADING.match(text):
+            self.is_open = False
+        elif heading := heading_of(at, text):
             self.end()
-            level = len(heading[1])
-            self.under = [*(one for one in self.under if one.level < level), Heading(at, level, heading[2])]
+            self.under = [*(one for one in self.under if one.level < heading.level), heading]
         elif RULE.match(text):
             self.end()
         elif item := ITEM.match(text):
@@ -142,18 +114,18 @@ class _Reader:
         if not self.indents and self.parts and (self.parts[0].mark or (begins_list and self.parts[-1].is_code)):
             self.end()  # an item of its own; or code stands between a paragraph and the list
         has_lead = bool(self.parts) and not self.parts[0].mark
-        self.parts.append(Part(at, text, len(self.indents) + has_lead, mark))
+        self.parts.append(Part(at, at + 1, text, len(self.indents) + has_lead, mark))
         self.indents.append(indent)
         self.is_open = True
 
     def _text(self, at: int, text: str) -> None:
         last = self.parts[-1] if self.parts and not self.parts[-1].is_code else None
-        is_indented = text[:1].isspace()
-        if last and self.is_open and (not last.mark or is_indented):
-            self.parts[-1] = replace(last, text=f"{last.text} {text.strip()}")
-        elif self.indents and (self.is_open or is_indented):
-            self.parts.append(Part(at, text.strip(), self.parts[-1].depth))
+        is_below = BELOW.match(text) is not None
+        if last and self.is_open and (not last.mark or is_below):
+            self.parts[-1] = replace(last, end=at + 1, text=f"{last.text} {text.strip()}")
+        elif self.indents and (self.is_open or text[:1].isspace()):
+            self.parts.append(Part(at, at + 1, text.strip(), self.parts[-1].depth))
         else:
             self.end()
-            self.parts.append(Part(at, text.strip()))
+            self.parts.append(Part(at, at + 1, text.strip()))
         self.is_open = True

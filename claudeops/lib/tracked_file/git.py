@@ -12,21 +12,19 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from secrets import token_hex
 
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.files import replace_file
-from memories.committers import signature_settings
-from memories.errors import MemoriesError
+from claudeops.lib.tracked_file.document import LARGEST, lines_of
 
 SECONDS = 30.0
 """A call of git takes no longer."""
-LARGEST = 1024 * 1024
-"""Bytes of a MEMORY.md that is read."""
 MOST_COMMITS = 1_000
 """Commits of one file that are read at once, the latest."""
 NAME = "claudeops"
@@ -50,7 +48,7 @@ SCHEME = re.compile(r"\A(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?", re.IGNORECASE)
 HUNK = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)(?: \d+)?\Z")
 
 
-class GitError(MemoriesError):
+class GitError(DomainError):
     """Git, or a repository, cannot be used as it is; the text says why and `fix` what to do."""
 
     code = "git"
@@ -262,7 +260,8 @@ def _blob(repository: Repository, entry: bytes, of: str) -> Blob | None:
     words = entry.partition(b"\t")[0].decode().split()
     mode, sha = (words[0], words[2]) if of == "tree" else (words[0], words[1])
     if mode not in ("100644", "100755"):
-        raise GitError("MEMORY.md is no plain file in the repository.", "Commit a plain file in its place.")
+        name = entry.partition(b"\t")[2].decode("utf-8", "replace").strip("\0")
+        raise GitError(f"{name} is no plain file in the repository.", "Commit a plain file in its place.")
     return Blob(mode, sha, read_blob(repository, sha))
 
 
@@ -270,7 +269,7 @@ def read_blob(repository: Repository, sha: str) -> bytes:
     """Return the bytes of an object. Raises GitError."""
     size = int(git(repository, "cat-file", "-s", _sha(sha)))
     if size > LARGEST:
-        raise GitError(f"MEMORY.md has {size:,} bytes; at most {LARGEST:,} are read.", "Make it shorter.")
+        raise GitError(f"The file has {size:,} bytes; at most {LARGEST:,} are read.", "Make it shorter.")
     return git(repository, "cat-file", "blob", _sha(sha))
 
 
@@ -370,15 +369,24 @@ def log(
 
     `signers` is the path of the allowed signers by which signatures are verified; "": none are.
     """
+    reach = f"{_sha(since)}..{_sha(commit)}" if since else _sha(commit)
+    return _log(repository, signers, f"--max-count={most}", "--numstat", reach, "--", f":(literal,top){path}")
+
+
+def commits(repository: Repository, shas: Iterable[str], *, signers: str = "") -> list[Commit]:
+    """Return these commits, without their lines."""
+    wanted = sorted(map(_sha, shas))
+    return _log(repository, signers, "--no-walk=unsorted", *wanted) if wanted else []
+
+
+def _log(repository: Repository, signers: str, *arguments: str) -> list[Commit]:
     signed, mark = "%G?%x00%GS" if signers else "%x00", token_hex(8)  # no message holds the mark
     form = f"{mark}%H%x00%ct%x00%an%x00%ae%x00{signed}%x00%cn%x00%ce%x00%P%x00%s%x00%b%x00"
-    reach = [f"{_sha(since)}..{_sha(commit)}"] if since else [_sha(commit)]
     out = git(
         repository,
-        *("log", f"--max-count={most}", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"),
-        *("--no-show-signature", "--no-notes", "--no-mailmap", "--no-decorate", "--diff-merges=first-parent"),
-        *(f"--format={form}", *reach, "--", f":(literal,top){path}"),
-        more=_configuration(signature_settings(signers)) if signers else None,
+        *("log", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--no-show-signature", "--no-notes"),
+        *("--no-mailmap", "--no-decorate", "--diff-merges=first-parent", f"--format={form}", *arguments),
+        more=_signatures(signers) if signers else None,
     ).decode("utf-8", "replace")
     return [_commit(part) for part in out.split(mark)[1:]]
 
@@ -392,8 +400,15 @@ def _commit(text: str) -> Commit:
     return Commit(sha, at, author, email, signer, name, committer, subject, body, added, removed, not parents)
 
 
-def _configuration(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return settings as git's environment has them, which comes before a repository's own."""
+def _signatures(signers: str) -> dict[str, str]:
+    """Return git's configuration to verify signatures of ssh by a file of allowed signers, and by no other program.
+
+    A repository's own configuration names programs, too: an agent may have written it. That of the environment comes
+    before it.
+    """
+    ssh = shutil.which("ssh-keygen", path="/usr/local/bin:/usr/bin:/bin") or "false"
+    others = dict.fromkeys(("gpg.program", "gpg.openpgp.program", "gpg.x509.program"), "false")
+    settings = {"gpg.format": "ssh", "gpg.ssh.program": ssh, "gpg.ssh.allowedSignersFile": signers, **others}
     values = {"GIT_CONFIG_COUNT": str(len(settings))}
     for at, (name, value) in enumerate(settings.items()):
         values |= {f"GIT_CONFIG_KEY_{at}": name, f"GIT_CONFIG_VALUE_{at}": value}
@@ -406,19 +421,29 @@ def shallow(repository: Repository) -> set[str]:
     return set(_text(path).split()) if path.is_file() else set()
 
 
-def has_history(repository: Repository, commit: str, path: str) -> bool:
-    """Say whether the file was ever in the history of `commit`."""
-    return bool(commit) and bool(git(repository, "rev-list", "-1", _sha(commit), "--", f":(literal,top){path}").strip())
+def last_change(repository: Repository, commit: str, path: str) -> str:
+    """Return the last commit up to `commit` that changed the file, or removed it; "" when none ever did."""
+    if not commit:
+        return ""
+    return git(repository, "rev-list", "-1", _sha(commit), "--", f":(literal,top){path}").decode().strip()
 
 
-def blame(repository: Repository, commit: str, path: str) -> list[str]:
-    """Return for each line of the file in `commit` the commit that it is from. Raises GitError."""
-    out = git(repository, "blame", "--porcelain", "--no-textconv", _sha(commit), "--", path)
-    return [
-        match[1]
-        for line in out.decode("utf-8", "replace").split("\n")
-        if not line.startswith("\t") and (match := HUNK.match(line))
-    ]
+def is_ignored(repository: Repository, path: str) -> bool:
+    return _try(repository, "check-ignore", "--quiet", "--", path)[0] == 0
+
+
+def blame(repository: Repository, commit: str, path: str, data: bytes) -> list[str]:
+    """Return for each line of the file in `commit`, which has the bytes `data`, the commit that it is from.
+
+    The lines are those of a document: git knows no carriage return alone as a line's end. Raises GitError.
+    """
+    out = git(repository, "blame", "--porcelain", "--no-textconv", _sha(commit), "--", path).decode("utf-8", "replace")
+    shas = [match[1] for line in out.split("\n") if line[:1] != "\t" and (match := HUNK.match(line))]
+    text = data.decode("utf-8-sig", "replace")
+    rows = [row for row in re.split(r"(?<=\n)", text) if row]
+    if len(rows) != len(shas):
+        raise GitError(f"git names {len(shas):,} of {len(rows):,} lines of {path}.", "It is tried again.")
+    return [sha for row, sha in zip(rows, shas, strict=True) for _ in lines_of(row)]
 
 
 def is_filtered(repository: Repository, path: str) -> bool:
@@ -483,8 +508,7 @@ def leave_out(repository: Repository, path: str) -> bool:
     """
     if git(repository, "ls-files", "-z", "--", f":(literal,top){path}"):
         return False
-    ignores = partial(_try, repository, "check-ignore", "--quiet", "--", path)
-    if ignores()[0] != 0:
+    if not is_ignored(repository, path):
         file = repository.common / "info" / "exclude"
         rule = "/" + re.sub(r"([\\*?\[])", r"\\\1", path)
         try:
@@ -493,7 +517,7 @@ def leave_out(repository: Repository, path: str) -> bool:
             replace_file(file, before + f"{rule}\n".encode())
         except OSError as error:
             raise GitError(f"{file} cannot be written: {_words(error)}.") from None
-        if ignores()[0] != 0:
+        if not is_ignored(repository, path):
             raise GitError(f"A rule of .gitignore takes {path} in again.")
     return True
 
