@@ -38,7 +38,7 @@ urlpatterns: list[URLPattern] = [
     path("agents/<int:pk>/run", agents.run, name="agent-run"),
     path("agents/<int:pk>/pause", agents.pause, name="agent-pause"),
     path("agents/<int:pk>/resume", agents.resume, name="agent-resume"),
-    path("memories/preview", memory_sessions.preview, name="preview"),
+    path("memories/preview", ask.preview),
     path("ask", ask.ask, name="ask"),
     path("memories/<int:pk>/sessions", memory_sessions.told, name="memory-sessions"),
     path("events", events.EventList.as_view(), name="events"),

@@ -50,7 +50,6 @@ PAGES = (
     ("Inbox", "inbox", SEES_MEMORIES),
     ("Memory file", "memory-file", "memories.view_memoryfile"),
     ("Recall", "recall", SEES_MEMORIES),
-    ("Prompt preview", "preview", SEES_MEMORIES),
     ("What an agent will be told", "ask", SEES_SESSIONS),
     ("Why did it not remember?", "trace", SEES_SESSIONS),
     ("Feed", "feed", SEES_SESSIONS),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,24 +12,30 @@ from memories.curate.told import Curated
 from memories.injection.budget import tokens
 from memories.injection.relevant import BY_CONFIDENCE
 from memories.injection.selector import TOLD_ONCE
-from memories.models import MemoryFileCommit, Project
+from memories.models import MemoryFile, MemoryFileCommit, Project
 from sessions_app.errors import InvalidSession
 from sessions_app.models import Agent, Session
 from sessions_app.runner.prompt import Selected, selected_for
 
 MOST_LEFT_OUT = 200
+KINDS = {"curated": 1, "file": 1, "project": 2, "knowledge": 2, "ops": 2}
 WITH_A_PART = ("Curated Memory", "Memories", "Knowledge", "Agent Memory")
 """The sections of a prompt whose lines are parts of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line and why it is told, or is not. `memory` and `file` are what it comes from, None for neither."""
+    """A line and why it is told, or is not.
+
+    `memory` is what it comes from, `file` the MEMORY.md by its project's slug ("" is the global one); None for neither.
+    `is_new`: an earlier prompt did not have it.
+    """
 
     text: str
     why: str
     memory: int | None = None
-    file: int | None = None
+    file: str | None = None
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +51,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Everything that a session is told. `left_out` are the nearest, `counts` all of them by reason.
+    """Everything that a session is told, and the nearest of what it is not.
 
     `prompt` is the composed one; where there is none, `why` says so.
     """
 
+    selected: Selected
     parts: tuple[Part, ...]
     left_out: tuple[Line, ...]
-    counts: Mapping[str, int]
     prompt: str = ""
     why: str = ""
 
@@ -64,6 +69,32 @@ class Answer:
     @property
     def budget(self) -> int:
         return sum(max(part.budget, part.tokens) for part in self.parts)
+
+    @property
+    def bars(self) -> list[tuple[Part, int, int]]:
+        """Return the parts with the begin of each in a bar of `budget` tokens, and its kind."""
+        bars, at = [], 0
+        for part in self.parts:
+            bars.append((part, at, KINDS.get(part.name, 3)))
+            at += part.tokens
+        return bars
+
+    @property
+    def line_count(self) -> int:
+        return sum(len(part.lines) for part in self.parts)
+
+    @property
+    def saved(self) -> int:
+        """Tokens of what stands in another part already."""
+        return tokens("\n".join(line.text for line in self.once))
+
+    def beside(self, new: frozenset[int | str]) -> Answer:
+        """Return the answer with a mark at each line that is new: by its memory, or by its text."""
+
+        def marked(line: Line) -> Line:
+            return replace(line, is_new=line.memory in new or line.text.strip() in new)
+
+        return replace(self, parts=tuple(replace(one, lines=tuple(map(marked, one.lines))) for one in self.parts))
 
     @property
     def once(self) -> list[Line]:
@@ -84,13 +115,14 @@ class Answer:
 
 
 def answer_for(agent: Agent | None, project: Project | None, task: str, *, at: datetime) -> Answer:
-    """Say what the next session of an agent, in its own project or the given one, would be told at `at` (aware UTC).
-
-    Nothing is stored or spent.
-    """
+    """Say what the next session of an agent, in its own project or the given one, would be told at `at` (aware UTC)."""
     project = agent.project if agent and agent.project else project
-    session = Session(agent=agent, project=project, tier=agent.tier if agent else 1, task=mask(task))
-    selected = selected_for(session, at=at)
+    return answer_to(Session(agent=agent, project=project, tier=agent.tier if agent else 1, task=mask(task)), at=at)
+
+
+def answer_to(session: Session, *, at: datetime, budget: int | None = None) -> Answer:
+    """Say what a session that is not stored would be told; nothing is stored or spent."""
+    selected = selected_for(session, at=at, budget=budget)
     try:
         composed = selected.composed(session, handoff_file="handoff.json", at=at)
     except InvalidSession as error:
@@ -113,16 +145,14 @@ def answer_of(selected: Selected, sections: Iterable[tuple[str, str]] = ()) -> A
         for title, text in sections
         if title.partition(" (")[0] not in WITH_A_PART and text.strip()
     ]
+    slugs = {file.pk: _slug(file) for file in selected.curated.files}
     left_out = [
-        *(Line(one.text, one.reason, file=one.file) for one in selected.curated.left_out),
+        *(Line(one.text, one.reason, file=slugs.get(one.file)) for one in selected.curated.left_out),
         *_entries(selected.agent.left_out),
         *(Line(one["text"], one["reason"]) for one in selected.agent.untold),
         *_entries([*project.left_out, *known.left_out, *ops.left_out]),
     ]
-    counts = Counter(_kind(line.why) for line in left_out)
-    return Answer(
-        tuple(part for part in parts if part.lines), tuple(left_out[:MOST_LEFT_OUT]), dict(counts.most_common())
-    )
+    return Answer(selected, tuple(part for part in parts if part.lines), tuple(left_out[:MOST_LEFT_OUT]))
 
 
 def _curated(curated: Curated) -> tuple[Line, ...]:
@@ -133,8 +163,8 @@ def _curated(curated: Curated) -> tuple[Line, ...]:
         commit = commits.get(blamed.get(one.line) or 0)
         by = f", by {commit.author}" if commit else ", not committed"
         first, *rest = one.text.split("\n")
-        lines.append(Line(first, f"{one.section}, line {one.line}{by}", file=one.file.pk))
-        lines += [Line(row, f"with line {one.line}", file=one.file.pk) for row in rest]
+        lines.append(Line(first, f"{one.section}, line {one.line}{by}", file=_slug(one.file)))
+        lines += [Line(row, f"with line {one.line}", file=_slug(one.file)) for row in rest]
     return tuple(lines)
 
 
@@ -156,6 +186,5 @@ def _entries(entries: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
     )
 
 
-def _kind(why: str) -> str:
-    """Return the kind of a reason: what stands before its particulars."""
-    return why.partition(":")[0].partition(" “")[0] if not why.startswith("the ") else "no room"
+def _slug(file: MemoryFile) -> str:
+    return file.project.slug if file.project else ""

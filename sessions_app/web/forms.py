@@ -121,20 +121,20 @@ class PlaceForm(forms.Form):
 
 
 TYPED = {
-    "hx-get": reverse_lazy("preview"),
+    "hx-get": reverse_lazy("ask"),
     "hx-include": "closest form",
     "hx-trigger": "input changed delay:400ms",
-    "hx-target": "#preview-result",
-    "hx-select": "#preview-result",
+    "hx-target": "#ask-result",
+    "hx-select": "#ask-result",
     "hx-swap": "outerHTML",
     "hx-sync": "closest form:queue last",
     "hx-push-url": "false",
 }
-"""A field whose text the preview follows as it is typed. The form stays, and with it the cursor."""
+"""A field whose text the answer follows as it is typed. The form stays, and with it the cursor."""
 
 
 class AskForm(forms.Form):
-    """Whom a prompt is for, and its task."""
+    """Whom a prompt is for; what is empty is the agent's."""
 
     agent = forms.ModelChoiceField(
         queryset=Agent.objects.select_related("project").order_by("slug"),
@@ -148,31 +148,7 @@ class AskForm(forms.Form):
         required=False,
         max_length=LONGEST_TASK,
         label="Task",
-        widget=forms.TextInput(attrs={"class": "field", "placeholder": "a task, or the text of an alert"}),
-    )
-
-
-class PreviewForm(forms.Form):
-    """Whom the prompt is for; what is empty is the agent's, then the last session's."""
-
-    agent = forms.ModelChoiceField(
-        queryset=Agent.objects.select_related("project").order_by("slug"),
-        to_field_name="slug",
-        required=False,
-        empty_label="none",
-        label="Agent",
-    )
-    task = forms.CharField(
-        required=False,
-        max_length=LONGEST_TASK,
-        label="Task",
-        widget=forms.TextInput(attrs={"placeholder": "none; or the text of an alert", **TYPED}),
-    )
-    write_scope = forms.CharField(
-        required=False,
-        max_length=LONGEST_TASK,
-        label="Write scope",
-        widget=forms.TextInput(attrs={"placeholder": "globs, with spaces between", "spellcheck": "false", **TYPED}),
+        widget=forms.TextInput(attrs={"class": "field", "placeholder": "a task, or the text of an alert", **TYPED}),
     )
     project = forms.ModelChoiceField(
         queryset=Project.objects.order_by("slug"),
@@ -182,6 +158,12 @@ class PreviewForm(forms.Form):
         label="Project",
     )
     tier = forms.TypedChoiceField(coerce=int, empty_value=None, required=False, label="Tier")
+    write_scope = forms.CharField(
+        required=False,
+        max_length=LONGEST_TASK,
+        label="Write scope",
+        widget=forms.TextInput(attrs={"placeholder": "globs, with spaces between", "spellcheck": "false", **TYPED}),
+    )
     budget = forms.IntegerField(
         required=False,
         min_value=0,
@@ -193,14 +175,17 @@ class PreviewForm(forms.Form):
         required=False,
         min_value=1,
         max_value=2**63 - 1,
-        label="Compare with",
-        widget=forms.NumberInput(attrs={"placeholder": "last session", "step": "1"}),
+        label="Compare with session",
+        widget=forms.NumberInput(attrs={"placeholder": "the last one", "step": "1"}),
     )
 
     def __init__(self, data: Any = None) -> None:
-        super().__init__(data, auto_id="preview-%s")
+        super().__init__(data, auto_id="ask-%s")
         tier: Any = self.fields["tier"]
         tier.choices = [("", "the agent's"), *((str(tier), name) for tier, name in TIERS if tier)]
+
+    def further(self) -> list[Any]:
+        return [field for field in self if field.name not in ("agent", "task")]
 
     def clean_write_scope(self) -> list[str]:
         paths = str(self.cleaned_data["write_scope"]).split()

@@ -42,14 +42,15 @@ def test_the_injected_tab_has_no_barrier_and_cuts_nothing(operators_window, axe,
     assert one.complaints == []
 
 
-def test_the_preview_shows_what_would_be_told_of_the_task_as_it_is_typed(operators_window, axe, album, known):
+def test_the_answer_shows_what_will_be_told_of_the_task_as_it_is_typed(operators_window, axe, album, known):
     one = operators_window()
-    page = one.open("/memories/preview?project=&agent=&task=zebra")
-    assert page.locator("#preview-knowledge li").count() == 1
-    page.locator("#preview-task").fill(TASK)
-    page.locator("#preview-knowledge li", has_text="login cookie").wait_for()
-    assert "## Knowledge (2 memories, ~" in page.text_content("#preview-prompt")
-    assert one.faults(axe, album, "preview-knowledge") == []
+    page = one.open("/ask?project=&agent=&task=zebra")
+    assert page.locator("#ask-knowledge li").count() == 1
+    page.locator("#ask-task").fill(TASK)
+    page.locator("#ask-knowledge li", has_text="login cookie").wait_for()
+    assert one.faults(axe, album, "ask-knowledge") == []
+    page.locator(".seg >> text=As it is sent").click()
+    page.locator("#ask-prompt", has_text="## Knowledge (2 memories, ~").wait_for()
     assert one.complaints == []
 
 

@@ -1,4 +1,4 @@
-"""The page of one memory in a real browser: its picture, then and now in place, review in the list, the preview."""
+"""The page of one memory in a real browser: its picture, then and now, review in the list, what will be told."""
 
 from __future__ import annotations
 
@@ -182,18 +182,19 @@ def test_history_goes_on_in_its_place(operators_window, memory):
     page.wait_for_selector("#timeline .pages a >> text=Latest changes", state="detached")
 
 
-def test_the_preview_follows_what_is_chosen_and_the_address_says_it(operators_window, memory, axe):
+def test_the_answer_follows_what_is_chosen_and_the_address_says_it(operators_window, memory, axe):
     MemoryFactory(observation="Comes after", confidence=0.99)
     one = operators_window()
-    page = one.open("/memories/preview")
+    page = one.open("/ask?agent=&view=new")
     assert page.locator(".diff-lines .is-new >> text=Comes after").count() == 1
-    page.fill("#preview-budget", "30")
-    page.click("#preview button[type=submit]")
-    page.wait_for_selector("#preview >> text=of 30 tokens")
+    page.click("#ask-further summary")
+    page.fill("#ask-budget", "30")
+    page.click("#ask button.button-main")
+    page.wait_for_selector(".ask-legend >> text=of 30")
     assert "budget=30" in page.url
     assert one.findings(axe) == []
     page.go_back()
-    page.wait_for_selector("#preview >> text=of 2,000 tokens")
+    page.wait_for_selector(".ask-legend >> text=of 2,000")
     assert page.locator("header.side").count() == 1
 
 
@@ -213,9 +214,10 @@ def test_without_a_script_a_state_is_compared_and_had_again(chromium, live_serve
     with page.expect_navigation():
         page.click("#toasts .toast-undo button")
     assert page.text_content("h1") == "Caddy takes 90 s to start"
-    page.goto("/memories/preview")
-    page.fill("#preview-budget", "30")
+    page.goto("/ask")
+    page.click("#ask-further summary")
+    page.fill("#ask-budget", "30")
     with page.expect_navigation():
-        page.click("#preview button[type=submit]")
-    assert page.locator("text=of 30 tokens").count() >= 1
+        page.click("#ask button.button-main")
+    assert page.locator(".ask-legend >> text=of 30").count() == 1
     context.close()

@@ -77,7 +77,7 @@ def places(one: Window) -> Iterator[str]:
     session = next(path for path in rows if re.fullmatch(r"/sessions/\d+", path))
     further = [f"{session}/compare"]
     further += [f"/memories/{change.memory_id}", f"/memories/{change.memory_id}/changes/{change.pk}"] if change else []
-    for path in dict.fromkeys((*rows, f"{memory}/sessions", *further, "/memories/preview")):
+    for path in dict.fromkeys((*rows, f"{memory}/sessions", *further, "/ask?agent=")):
         one.open(path)
         yield path
 

@@ -177,16 +177,16 @@ def test_what_would_be_injected_for_a_task_takes_two_clicks(hand, means):
     page = person.page
     if means == MOUSE:
         person.click(".side-nav a:text('Recall')")
-        person.click(".views a:text('Next prompt')")
-        page.focus("#preview-task")
+        person.click(".views a:text('What will it be told?')")
+        page.focus("#ask-task")
     else:
-        person.jump("prompt preview", "Prompt preview")
-        page.wait_for_url("**/memories/preview")
-        person.tab_to("#preview-task")
+        person.jump("will be told", "What an agent will be told")
+        page.wait_for_url("**/ask")
+        person.tab_to("#ask-task")
     page.keyboard.type("The backup of restic failed")
     person.press("Enter")
     page.wait_for_url(re.compile("task=The(%20|[+])backup"))
-    assert page.locator(f"#preview >> text={told.observation}").first.is_visible()
+    assert page.locator(f"#ask-ops >> text={told.observation}").first.is_visible()
     assert person.clicks <= 2
 
 

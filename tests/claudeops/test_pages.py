@@ -41,7 +41,6 @@ def test_nothing_here_is_kept_by_a_cache_or_changed_by_a_post(signed_in):
         ("/memories", "Memories"),
         ("/memories/changes", "Changes"),
         ("/memories/timed", "Memories"),
-        ("/memories/preview", "Recall"),
         ("/trace", "Recall"),
         ("/ask", "Recall"),
         ("/memories/recall/asked", "Recall"),

@@ -202,7 +202,7 @@ def test_whoever_may_not_see_sessions_is_told_of_none(client, django_user_model)
     client.force_login(somebody)
     assert 'id="sessions"' not in html_of(client, f"/memories/{memory.pk}")
     assert client.get(f"/memories/{memory.pk}/sessions").status_code == 403
-    assert client.get("/memories/preview").status_code == 403
+    assert client.get("/ask").status_code == 403
 
 
 def test_all_of_them_page_by_page_without_a_gap_or_a_repetition(viewer):
@@ -247,35 +247,39 @@ def test_the_pages_cost_the_same_with_twice_the_sessions(viewer):
 
 
 def test_signed_out_the_pages_lead_to_the_sign_in_and_fragments_are_refused(client):
-    for address in ("/memories/1/sessions", "/memories/preview"):
+    for address in ("/memories/1/sessions", "/ask"):
         assert client.get(address).status_code == 302
         assert client.get(address, headers=HTMX).status_code == 403
 
 
 def test_nothing_but_looking_is_answered(viewer):
-    for address in ("/memories/1/sessions", "/memories/preview"):
+    for address in ("/memories/1/sessions", "/ask"):
         assert viewer.post(address).status_code == 405
 
 
-# -- the preview -------------------------------------------------------------------------------------------------
+# -- what the next session is told, beside that of an earlier one -----------------------------------------------
 
 
 def memory_of(observation: str, confidence: float, **given) -> Memory:
     return MemoryFactory(observation=observation, confidence=confidence, **given)
 
 
+def asked(viewer, **query) -> str:
+    return html_of(viewer, f"/ask?{urlencode({'agent': '', **query})}")
+
+
 def part(html: str, which: str) -> str:
-    return html.partition(f'id="preview-{which}"')[2].partition("</section>")[0]
+    return html.partition(f'id="{which}"')[2].partition("</section>")[0]
 
 
 def differences(html: str) -> list[tuple[str, str]]:
-    rows = re.findall(r'<li class="is-(\w+)">.*?<a [^>]*>(.*?)</a>', part(html, "differs"), re.S)
+    rows = re.findall(r'<li class="is-(\w+)">.*?<a [^>]*>(.*?)</a>', part(html, "ask-differs"), re.S)
     return [(mark, re.sub(r"<[^>]+>", "", text)) for mark, text in rows]
 
 
 def block(html: str) -> str:
-    """The text of the block, as the page offers it for copying."""
-    found = re.search(r'data-copy="(.*?)"', html, re.S)
+    """The text of the operational block, as it is sent."""
+    found = re.search(r'id="ask-system"[^>]*>(.*?)</pre>', html, re.S)
     return unescape(found[1]) if found else ""
 
 
@@ -294,7 +298,7 @@ def test_only_what_differs_from_the_last_session_is_shown(viewer):
     verbs.set_confidence(rises, 1.0, by="ann")
     verbs.edit(worded, by="ann", observation="Waits 40 s")
     memory_of("Comes", 0.95)
-    html = html_of(viewer, "/memories/preview")
+    html = asked(viewer, view="new")
     assert differences(html) == [
         ("gone", "[jellyfin, timing, 0.5] Rises"),
         ("new", "[jellyfin, timing, 1.0] Rises"),
@@ -303,22 +307,25 @@ def test_only_what_differs_from_the_last_session_is_shown(viewer):
         ("new", "[jellyfin, timing, 0.7] Waits 40 s"),
         ("gone", "[jellyfin, timing, 0.9] Goes"),
     ]
-    assert "<del>25</del>" in part(html, "differs")
-    assert "inactive: deactivated by a person" in part(html, "differs")
+    assert "<del>25</del>" in part(html, "ask-differs")
+    assert "inactive: deactivated by a person" in part(html, "ask-differs")
     assert "1 come, 1 go, 2 change, 1 stay" in html
     assert f'href="/sessions/{session.pk}"' in html
-    assert told(html) == ["Rises", "Comes", "Stays", "Waits 40 s"]
+    assert told(asked(viewer, view="sent")) == ["Rises", "Comes", "Stays", "Waits 40 s"]
+    new = re.findall(r'<li class="is-new"><span class="ask-text">(.*?)</span>', asked(viewer))
+    assert new == ["Rises", "Comes", "Waits 40 s"]
 
 
 def test_it_is_what_the_next_session_is_told_to_the_letter(viewer):
     for number in range(30):
         memory_of(f"Fact {number} about it", 0.4 + number / 100)
     memory_of("Old and due to fall", 0.7, updated_at=NOW - timedelta(days=45))
-    html = html_of(viewer, "/memories/preview?budget=200")
-    assert block(html) == build(budget=200, at=timezone.now()).text
-    shown = re.findall(r'<span class="block-text[^>]*>(.*?)</span>', part(html, "block"))
-    assert [unescape(line) for line in shown] == [line for line in block(html).split("\n") if line]
-    assert "of 200 tokens" in html
+    html = asked(viewer, budget=200, view="sent")
+    injection = build(budget=200, at=timezone.now())
+    assert block(html) == injection.text
+    shown = re.findall(r'<span class="ask-text">(Fact .*?|Old .*?)</span>', asked(viewer, budget=200))
+    assert shown == [entry["observation"] for entry in injection.included]
+    assert "of 200" in html
 
 
 def test_with_a_task_it_is_what_a_session_with_that_task_is_told(viewer, settings):
@@ -327,15 +334,15 @@ def test_with_a_task_it_is_what_a_session_with_that_task_is_told(viewer, setting
         memory_of(f"The library scan {number} is heavy", 0.95)
     memory_of("The wg0 tunnel drops when the router restarts", 0.6, service="vpn")
     task = "ALERT: tunnel wg0 is down"
-    html = html_of(viewer, f"/memories/preview?{urlencode({'task': task})}")
-    assert differences(html) == []  # there is no session yet
-    for_task = re.findall(r'class="is-new">\s*<span[^>]*>([^<]+)', part(html, "block"))
-    assert [line.startswith("- [timing] The wg0 tunnel") for line in for_task] == [True]
+    html = asked(viewer, task=task, view="sent")
+    assert "New since session" not in html  # there is no session yet
+    lines = re.findall(r'<span class="ask-text">(.*?)</span><a[^>]*>(.*?)</a>', asked(viewer, task=task))
+    assert [text[:14] for text, why in lines if why.startswith("relevant to the task")] == ["The wg0 tunnel"]
     session = SessionFactory(task=task)
     given = inject(session, at=timezone.now())
-    again = html_of(viewer, f"/memories/preview?session={session.pk}")  # with the task of that session
-    assert differences(again) == []
-    assert block(html) == block(again) == given.ops.text
+    again = html_of(viewer, f"/ask?session={session.pk}&view=new")  # with the task of that session
+    assert differences(again) == [] and "told the same" in again
+    assert block(html) == block(html_of(viewer, f"/ask?session={session.pk}&view=sent")) == given.ops.text
 
 
 def test_it_writes_nothing(viewer):
@@ -344,7 +351,7 @@ def test_it_writes_nothing(viewer):
     before = [
         list(model.objects.order_by("pk").values()) for model in (Memory, MemoryChange, InjectionReceipt, Injected)
     ]
-    html = html_of(viewer, "/memories/preview")
+    html = asked(viewer, view="sent")
     assert "0.4)" in block(html) or "0.3)" in block(html)
     after = [
         list(model.objects.order_by("pk").values()) for model in (Memory, MemoryChange, InjectionReceipt, Injected)
@@ -362,17 +369,19 @@ def test_tier_project_and_session_choose_what_is_compared(viewer):
     for session in (first, second, third):
         inject(session, at=NOW)
 
-    def asked(query: str) -> tuple[str, list[str]]:
-        html = html_of(viewer, f"/memories/preview{query}")
-        beside = re.search(r">session (\d+)</a></h2>", html)
-        return (beside[1] if beside else ""), told(html)
+    def beside(**query: object) -> tuple[str, list[str]]:
+        html = asked(viewer, view="sent", **query)
+        found = re.search(r"New since session (\d+)", html)
+        return (found[1] if found else ""), told(html)
 
-    assert asked("") == (str(third.pk), ["Everywhere"])
-    assert asked("?tier=2") == (str(second.pk), ["Everywhere", "Only media"])
-    assert asked(f"?session={first.pk}") == (str(first.pk), ["Everywhere"])
-    assert asked(f"?session={second.pk}") == (str(second.pk), ["Everywhere", "Only media"])
-    assert asked("?tier=1&project=media") == ("", ["Everywhere", "Only media"])
-    assert asked("?tier=2&project=") == ("", ["Everywhere"])
+    assert beside() == (str(third.pk), ["Everywhere"])
+    assert beside(tier=2) == (str(second.pk), ["Everywhere"])
+    assert beside(session=first.pk) == (str(first.pk), ["Everywhere"])
+    assert beside(tier=1, project="media") == ("", ["Everywhere", "Only media"])
+    assert beside(tier=2, project="") == ("", ["Everywhere"])
+    html = html_of(viewer, f"/ask?session={second.pk}&view=sent")  # as that session, now
+    assert told(html) == ["Everywhere", "Only media"]
+    assert '<option value="2" selected>' in html
 
 
 def test_an_agent_brings_its_tier_budget_and_project_and_its_own_last_session(viewer):
@@ -383,11 +392,11 @@ def test_an_agent_brings_its_tier_budget_and_project_and_its_own_last_session(vi
     good = SessionFactory(agent=watch, tier=2, project=media, queued_at=NOW - timedelta(hours=3))
     for session in (mine, good, SessionFactory(tier=2, project=media)):
         inject(session, at=NOW)
-    html = html_of(viewer, "/memories/preview?agent=watch&task=&project=&tier=")
-    assert f">session {mine.pk}</a></h2>" in html
-    assert f"session={good.pk}" in html  # the last good one
-    assert "of 777 tokens" in html
-    assert told(html) == ["Only media"]
+    html = html_of(viewer, "/ask?agent=watch&task=&project=&tier=&view=new")
+    assert f">session {mine.pk}</a> of watch" in html
+    assert f"session={good.pk}&amp;view=new" in html  # the last good one
+    assert "Operational memories" in html and "of 777" in html
+    assert told(html_of(viewer, "/ask?agent=watch&view=sent")) == ["Only media"]
     assert '<option value="2" selected>' in html
 
 
@@ -399,7 +408,7 @@ def test_an_agent_that_is_chosen_in_the_form_sets_project_and_tier(viewer):
     inject(SessionFactory(agent=keeper, tier=3, project=media), at=NOW)  # not with the project and tier of its agent
 
     def fields(html: str) -> dict[str, str]:
-        form = html.partition('class="fields preview-form"')[2].partition("</form>")[0]
+        form = html.partition('aria-label="Whom the prompt is for"')[2].partition("</form>")[0]
         found = dict(re.findall(r'<input[^>]* name="(\w+)"(?:[^>]*? value="([^"]*)")?', form))
         for name, options in re.findall(r'<select name="(\w+)".*?>(.*?)</select>', form, re.DOTALL):
             chosen = re.search(r'value="([^"]*)" selected', options)
@@ -407,7 +416,7 @@ def test_an_agent_that_is_chosen_in_the_form_sets_project_and_tier(viewer):
         return found
 
     def change(shown: dict[str, str], **chosen: str) -> dict[str, str]:
-        return fields(viewer.get("/memories/preview", shown | chosen).content.decode())
+        return fields(viewer.get("/ask", shown | chosen).content.decode())
 
     def of(shown: dict[str, str]) -> tuple[str, str]:
         return shown["project"], shown["tier"]
@@ -433,18 +442,35 @@ def test_what_is_left_out_is_counted_by_reason_and_leads_to_its_list(viewer):
     memory_of("Held back", 0.9, verdict="hold")
     for number in range(2):
         memory_of(f"Off {number}", 0.9, active=False)
-    html = part(html_of(viewer, "/memories/preview"), "out")
+    html = part(asked(viewer), "not-told-title")
     assert re.findall(r'\?(status=\w+)">(\d+)</a>', html) == [("status=held", "1"), ("status=inactive", "2")]
     assert "Held back" not in html  # the gate held its text
 
 
+def test_what_a_person_can_do_stands_beside_what_is_not_told(viewer):
+    operator = Client()
+    operator.force_login(person("operator"))
+    waits = memory_of("Unsure", 0.9, provisional="credentials")
+    off = memory_of("Off", 0.9, active=False)
+    low = memory_of("Low", 0.1)
+    assert '<form method="post"' not in part(asked(viewer), "not-told-title")  # who may only look
+    html = part(asked(operator), "not-told-title")
+    assert f'href="/memories/{waits.pk}" aria-label="Decide on memory {waits.pk}"' in html
+    actions = re.findall(r'action="([^"]+)".*?name="seen" value="(\d+)">', html, re.S)
+    assert {address for address, _ in actions} == {f"/memories/{off.pk}/activate", f"/memories/{low.pk}/confirm"}
+    for address, seen in actions:
+        assert operator.post(address, {"seen": seen}).status_code == 302
+    assert set(told(asked(operator, view="sent"))) == {
+        "Off"
+    }  # confirmed once, the other one is surer, and not yet told
+
+
 def test_without_any_session_it_shows_what_would_be_told_alone(viewer):
     memory_of("Known", 0.9)
-    html = html_of(viewer, "/memories/preview")
-    assert told(html) == ["Known"]
-    assert "there is nothing to compare with" in html
+    html = asked(viewer)
+    assert "Known" in html and "New since session" not in html
     Memory.objects.all().delete()
-    assert "No memory would be injected: none is active" in html_of(viewer, "/memories/preview")
+    assert "Operational memories" not in asked(viewer)
 
 
 @pytest.mark.parametrize(
@@ -452,29 +478,30 @@ def test_without_any_session_it_shows_what_would_be_told_alone(viewer):
 )
 def test_what_cannot_be_read_is_said_beside_it(viewer, query):
     memory_of("Known", 0.9)
-    response = viewer.get(f"/memories/preview?{query}")
+    response = viewer.get(f"/ask?{query}")
     assert response.status_code == 422
     html = response.content.decode()
     assert "errorlist" in html
     assert "Known" not in html
 
 
-def test_the_fragment_is_the_preview_alone_and_going_back_is_the_whole_page(viewer):
+def test_the_fragment_is_the_answer_alone_and_going_back_is_the_whole_page(viewer):
     memory_of("Known", 0.9)
-    assert html_of(viewer, "/memories/preview", **HTMX).lstrip().startswith('<div id="preview">')
+    assert html_of(viewer, "/ask?agent=", **HTMX).lstrip().startswith('<div id="ask">')
     back = HTMX | {"HX-History-Restore-Request": "true"}
-    assert "<html" in html_of(viewer, "/memories/preview", **back)
+    assert "<html" in html_of(viewer, "/ask?agent=", **back)
 
 
-def test_the_list_and_a_receipt_lead_to_it(viewer):
+def test_the_list_a_receipt_and_the_address_of_before_lead_to_it(viewer):
     session = SessionFactory()
     MemoryFactory()
     inject(session, at=NOW)
-    assert 'href="/memories/preview"' in html_of(viewer, "/memories")
-    assert f'href="/memories/preview?session={session.pk}"' in html_of(viewer, f"/sessions/{session.pk}?tab=injected")
+    assert 'href="/ask"' in html_of(viewer, "/memories")
+    assert f'href="/ask?session={session.pk}&amp;view=new"' in html_of(viewer, f"/sessions/{session.pk}?tab=injected")
+    assert viewer.get("/memories/preview?agent=watch").headers["Location"] == "/ask?agent=watch"
 
 
-def test_the_preview_costs_the_same_with_twice_the_memories(viewer):
+def test_an_answer_costs_the_same_with_twice_the_memories(viewer):
     def queries() -> int:
         for number in range(10):
             memory_of(f"More {number}", 0.5)
@@ -482,8 +509,8 @@ def test_the_preview_costs_the_same_with_twice_the_memories(viewer):
         inject(SessionFactory(), at=timezone.now())
         verbs.delete(gone, by="ann")
         with CaptureQueriesContext(connection) as captured:
-            html = html_of(viewer, "/memories/preview")
-        assert "deleted" in part(html, "differs")
+            html = asked(viewer, view="new")
+        assert "deleted" in part(html, "ask-differs")
         return len(captured)
 
     queries()

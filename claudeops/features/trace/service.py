@@ -186,5 +186,5 @@ def _actions(trail: Trace, memory: Memory) -> list[Link]:
         actions.append(Link("Give the project a larger budget", "project-settings", (slug,)))
     if trail.end is not End.KNOWN:
         query = f"tier={session.tier}" + (f"&agent={agent.slug}" if agent else "") if session else ""
-        actions.append(Link("See the next prompt", "preview", query=query))
+        actions.append(Link("See the next prompt", "ask", query=query))
     return actions

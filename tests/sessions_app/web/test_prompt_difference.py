@@ -1,11 +1,11 @@
-"""The memories of two prompts compared: `sessions_app.web.preview.compare`. No database."""
+"""The memories of two prompts compared: `sessions_app.web.prompt_difference.compare`. No database."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessions_app.web.preview import compare
+from sessions_app.web.prompt_difference import compare
 
 orders = st.lists(st.integers(1, 30), unique=True, max_size=20)
 
