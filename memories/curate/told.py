@@ -197,6 +197,7 @@ def _units(file: MemoryFile) -> list[Unit[Entry]]:
     entries = {entry.line: entry for entry in document.entries}
     parts = [part for passage in document.passages for part in passage.parts]
     texts = {part.at: plain(entries[part.at].text if part.at in entries else part.text) for part in parts}
+    texts |= {heading.at: plain(heading.text) for heading in document.headings}
     rows = file.commits.in_bulk({pk for pk in file.blame if pk})
     by_people = {pk for pk, row in rows.items() if _is_persons(row, file)}
     # By our own records: anybody can make a commit in our name.
@@ -205,18 +206,21 @@ def _units(file: MemoryFile) -> list[Unit[Entry]]:
     purged = forgotten.refusals(texts.values(), is_counted=False)
     approved = vouched.vouched(texts.values(), file.project_id)
 
+    def why_not(begin: int, end: int) -> str:
+        text, commits = texts[begin], set((*file.blame[begin:end], None)[: end - begin])
+        if text in purged or commits <= promoted or text in approved:
+            return purged.get(text, "")
+        return _held(text) or _waits(text, is_persons=commits <= by_people | promoted)
+
     def row_of(part: Part) -> Row[Entry]:
         text, entry = texts[part.at], entries.get(part.at)
-        commits = set((*file.blame[part.at : part.end], None)[: part.end - part.at])
         if text in purged:
             return passages.row(forgotten.MARK, entry, purged[text], part=part)
-        why = CODE_STANDS if part.is_code else TOO_LONG if len(text) > LONGEST_LINE else ""
-        if not why and not commits <= promoted and text not in approved:
-            why = _held(text) or _waits(text, is_persons=commits <= by_people | promoted)
+        why = CODE_STANDS if part.is_code else TOO_LONG if len(text) > LONGEST_LINE else why_not(part.at, part.end)
         before = f"({entry.date.isoformat()}) " if entry and entry.date else ""
         return passages.row(text, entry, why, part=part, before=before)
 
-    units = passages.units(document, row_of, lambda title: _held(plain(title)))
+    units = passages.units(document, row_of, lambda heading: why_not(heading.at, heading.at + 1))
     return [unit for unit in units if any(row.of for row in unit.rows)]
 
 

@@ -29,9 +29,10 @@ from memories.injection import passages, selector
 from memories.injection.budget import tokens
 from memories.injection.escape import safe
 from memories.injection.ops import below_threshold, held, inactive
-from memories.injection.passages import CODE_STANDS, SECTION_LEVEL, Row, Unit
+from memories.injection.passages import CODE_STANDS, SECTION_LEVEL, Row, Unit, is_sentence, plain
 from memories.injection.selector import key_of
-from memories.models import AgentFile, AgentFileEntry, FileState, Memory, Verdict
+from memories.lifecycle import vouched
+from memories.models import AgentFile, AgentFileEntry, FileState, Memory, Verdict, trust
 from memories.models.trust import kept_back
 from memories.taxonomy import AGENT
 
@@ -143,7 +144,7 @@ def told(file: AgentFile, *, said: selector.Texts = selector.NOTHING) -> Told:
     rows = file.entries.exclude(left_because=CONTRADICTS).select_related("memory").only(*READ)
     entries = list(rows.order_by("position", "pk"))
     outside = [row.memory for row in entries if row.left_because and row.memory is not None]
-    units = _units(document, [row for row in entries if not row.left_because], conflicts)
+    units = _units(file, document, [row for row in entries if not row.left_because], conflicts)
     section_of = sections_for(file.agent, file.project.files_sections).section_of
     others = [
         _Passage(Unit((_row(_Entry(memory, memory.created_at)),)), section_of(memory.category), in_file=False)
@@ -190,27 +191,36 @@ def _by_line(document: Document, rows: Iterable[AgentFileEntry]) -> dict[int, Ag
     return by_line
 
 
-def _units(document: Document, rows: Iterable[AgentFileEntry], conflicts: set[int]) -> list[_Passage]:
+def _units(file: AgentFile, document: Document, rows: Sequence[AgentFileEntry], conflicts: set[int]) -> list[_Passage]:
     """Return the passages of the file in its order, and the rows of which the text has no line.
 
-    An entry without a row is no memory: the gate did not take it.
+    An entry without a row is no memory: the gate did not take it. Prose that a person typed on a page is told.
     """
     by_line = _by_line(document, rows)
     starts = {entry.start for entry in document.entries}
     sections = {section.line: section.name for section in document.sections}
+    parts = [part for passage in document.passages for part in passage.parts if part.at not in starts]
+    usual = {name.casefold() for name in sections_for(file.agent, file.project.files_sections).names}
+    ours = {at for at, name in sections.items() if name.casefold() in usual}
+    headings = [one for one in document.headings if one.at not in ours and is_sentence(one)]
+    prose = [*(part.text for part in parts), *(heading.text for heading in headings)]
+    typed = vouched.vouched(map(plain, prose), file.project_id)
+
+    def why_not_prose(text: str) -> str:
+        return "" if plain(text) in typed else _why_not_prose(text)
 
     def row_of(part: Part) -> Row[_Entry]:
         if (row := by_line.get(part.at)) is not None:
             return _row(_Entry(row.memory, row.since, row.text), _why_not(row.memory, conflicts), part)
-        why = NO_MEMORY if part.at in starts else CODE_STANDS if part.is_code else _why_not_prose(part.text)
+        why = NO_MEMORY if part.at in starts else CODE_STANDS if part.is_code else why_not_prose(part.text)
         return passages.row(part.text, None, why, part=part)
 
-    units = passages.units(document, row_of, _why_not_prose)
+    units = passages.units(document, row_of, lambda one: "" if one.at in ours else why_not_prose(one.text))
     result = [_Passage(one, next((sections[h.at] for h in one.headings if h.at in sections), "")) for one in units]
-    lost = (row for row in rows if row not in by_line.values())
-    for row in lost:
-        entry = _row(_Entry(row.memory, row.since, row.text), _why_not(row.memory, conflicts))
-        result.append(_Passage(Unit((entry,)), row.section))
+    for row in rows:
+        if row not in by_line.values():
+            entry = _Entry(row.memory, row.since, row.text)
+            result.append(_Passage(Unit((_row(entry, _why_not(row.memory, conflicts)),)), row.section))
     return result
 
 
@@ -247,6 +257,8 @@ def _why_not_prose(text: str) -> str:
     """Say why a line of prose is not told. Nobody confirms prose, so what would need a confirmation is left out."""
     if reason := passages.held(text):  # what says little is told with the rest
         return held(reason)
+    if trust.mode() == trust.STRICT:
+        return "prose: CLAUDEOPS_TRUST=strict wants a person to type it on the page of the file"
     about = passages.topics_of(text)
     return f"prose about {', '.join(about)}: write it as an entry, so that a person can confirm it" if about else ""
 

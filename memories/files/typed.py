@@ -17,7 +17,8 @@ from memories.files.authors import FILE
 from memories.files.conflicts import MASKED
 from memories.files.document import Document, Edits, parse
 from memories.files.sync import Synced, sync_file
-from memories.lifecycle import verbs
+from memories.injection.passages import plain
+from memories.lifecycle import verbs, vouched
 from memories.models import (
     AgentFile,
     AgentFileConflict,
@@ -106,11 +107,20 @@ def merged(before: Document, text: str) -> Document:
     return Document(tuple(whole), before.bom)
 
 
+def _prose(document: Document) -> set[str]:
+    entries = {entry.start for entry in document.entries}
+    texts = [one.text for passage in document.passages for one in passage.parts if one.at not in entries]
+    return {plain(text) for text in [*texts, *(heading.text for heading in document.headings)] if text}
+
+
 def _confirm(file: AgentFile, before: Document, after: Document, by: str, at: datetime) -> bool:
     """Confirm what the person typed: lines that the gate held, and changes that it did not allow."""
     old = {(entry.section.casefold(), entry.text) for entry in before.entries}
     typed = {(entry.section.casefold(), entry.text) for entry in after.entries} - old
     answered = False
+    old_prose, new_prose = _prose(before), _prose(after)
+    vouched.withdraw(old_prose - new_prose, file.project_id)
+    vouched.vouch(new_prose - old_prose, file.project_id, by=by, at=at)
     for refused in file.conflicts.filter(answered_at=None, kind=ConflictKind.EDITED, author=FILE):
         if (refused.section.casefold(), refused.file_text) in typed and refused.base_text == refused.other_text:
             conflicts.answer(refused, ConflictAnswer.FILE, by=by, at=at)

@@ -23,8 +23,6 @@ from memories.models import Verdict
 WITH_IT = "left out with what stands beside it: {}"
 CODE_STANDS = "it holds code, which is not told"
 SECTION_LEVEL = 2
-LONG_HEADING = 4
-"""Words from which on a heading is judged as a sentence: a few words of it name something, and order nothing."""
 DEEPEST = 6
 
 X = TypeVar("X")
@@ -62,14 +60,21 @@ class Unit(Generic[X]):
             yield row, row.why_not or why or WITH_IT.format(self.why_not)
 
 
-def units(document: Document, row_of: Callable[[Part], Row[X]], why_not_heading: Callable[[str], str]) -> list[Unit[X]]:
+def units(
+    document: Document, row_of: Callable[[Part], Row[X]], why_not_heading: Callable[[Heading], str]
+) -> list[Unit[X]]:
+    """Return the passages of a document in its order."""
     found = []
     for passage in document.passages:
         headings = tuple(one for one in passage.under if one.level >= SECTION_LEVEL)
-        long = (one.text for one in headings if len(one.text.split()) >= LONG_HEADING)
-        blocked = next((why for text in long if (why := why_not_heading(text))), "")
+        blocked = next((why for one in headings if is_sentence(one) and (why := why_not_heading(one))), "")
         found.append(Unit(tuple(map(row_of, passage.parts)), headings, blocked))
     return found
+
+
+def is_sentence(heading: Heading) -> bool:
+    """Whether a heading is judged: up to three words name something, and order nothing."""
+    return len(heading.text.split()) > 3
 
 
 def row(text: str, of: X | None = None, why_not: str = "", *, part: Part | None = None, before: str = "") -> Row[X]:

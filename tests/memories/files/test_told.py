@@ -55,6 +55,13 @@ def test_the_lines_stand_below_their_sections_in_the_order_of_the_file(
     assert found.record["items"] == 2 and found.tokens == -(-len(found.text) // 4)
 
 
+def test_a_usual_section_needs_no_person_though_it_has_four_words(file: AgentFile, line, settings) -> None:
+    settings.CLAUDEOPS_TRUST = "strict"
+    line("Tests need the queue", confirmed_at=AT)
+    line("Waits for a person")
+    assert told_to("research", file.project_id).text == "### Common Mistakes to Avoid\n- Tests need the queue"
+
+
 def test_nothing_is_told_without_a_file_or_when_it_is_off(file: AgentFile, line: Callable[..., Memory]) -> None:
     line("Tests need the queue")
     assert told_to("engineer", file.project_id).record == {}

@@ -130,14 +130,13 @@ def test_each_line_that_is_told_says_where_it_comes_from_and_why(agent):
     assert list(parts) == ["curated", "file", "project", "knowledge", "ops"]
     (curated,) = parts["curated"].lines
     assert (curated.text, curated.why) == (f"- (2026-05-01) {CURATED}", "Operations, line 5, by claudeops")
-    assert curated.file == MemoryFile.objects.get().pk
+    assert curated.file == MemoryFile.objects.get().project.slug
     for name, text in (("project", OF_PROJECT), ("knowledge", KNOWN), ("ops", OPERATIONAL)):
         (line,) = parts[name].lines
         assert (line.text, line.memory) == (text, Memory.objects.get(taxonomy=name, observation=text).pk)
         assert line.why
     assert parts["file"].lines[-1].text == f"- {OF_FILE}"
     assert len(answer.once) == 10
-    assert answer.counts["told once"] == 10
     assert answer.tokens <= answer.budget
     for line in (CURATED, OF_FILE, OF_PROJECT, KNOWN):
         assert answer.prompt.count(line) == 1, line
@@ -187,4 +186,4 @@ def test_an_agent_whose_template_is_broken_still_has_an_answer(agent):
 def test_nothing_known_is_an_answer():
     answer = answer_for(None, None, "", at=AT)
     assert [part for part in answer.parts if part.name != "other"] == []
-    assert (answer.left_out, answer.counts) == ((), {})
+    assert answer.left_out == ()
