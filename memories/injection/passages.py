@@ -73,8 +73,8 @@ def units(
 
 
 def is_sentence(heading: Heading) -> bool:
-    """Whether a heading is judged: up to three words name something, and order nothing."""
-    return len(heading.text.split()) > 3
+    """Whether a heading is judged: up to three words name something, and order nothing. Some scripts have no blanks."""
+    return len(heading.text.split()) > 3 or sum(not sign.isascii() for sign in heading.text) >= 8
 
 
 def row(text: str, of: X | None = None, why_not: str = "", *, part: Part | None = None, before: str = "") -> Row[X]:
