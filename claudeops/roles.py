@@ -27,7 +27,12 @@ CURATES = frozenset(
     {
         *("memories.add_memory", "memories.change_memory", "memories.delete_memory"),
         *("memories.add_project", "memories.change_project"),
-        *("memories.change_proposal", "memories.change_memoryfile", "memories.change_maintenancerun"),
+        *(
+            "memories.change_proposal",
+            "memories.change_memoryfile",
+            "memories.add_journalentry",
+            "memories.change_maintenancerun",
+        ),
     }
 )
 OPERATES = frozenset(

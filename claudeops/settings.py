@@ -217,6 +217,8 @@ CLAUDEOPS_MEMORY_FILE = env.read(
     "CLAUDEOPS_MEMORY_FILE", env.markdown_file, "", "`memory/MEMORY.md` in the data folder"
 )
 """The global MEMORY.md in a git repository of your own. A project's is set in the project."""
+CLAUDEOPS_VAULT: Path | None = env.read("CLAUDEOPS_VAULT", env.folder, None, "`vault` in the data folder")
+"""Folder in a git repository of your own for the files of the library: the journal, notes, summaries."""
 
 # == Cooldowns ==
 CLAUDEOPS_RESTART_LIMIT = env.read("CLAUDEOPS_RESTART_LIMIT", env.limit, (2, 4.0), "`2/4`")

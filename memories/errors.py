@@ -29,6 +29,16 @@ class TextHeld(InvalidMemory):
     code = "text_held"
 
 
+class InvalidEntry(MemoriesError):
+    """A field of a journal's entry, or a word of its vocabulary, cannot be taken as given."""
+
+    code = "invalid_entry"
+
+
+class EntryNotFound(MemoriesError):
+    code = "entry_not_found"
+
+
 class Conflict(MemoriesError):
     """Somebody changed it since it was read. `current` and `change` (its latest) are None when deleted."""
 

@@ -11,6 +11,7 @@ SCHEDULES = [
     {"name": "agent_files", "func": "sessions_app.tasks.sync_files", "minutes": 5, "offset": 3},
     {"name": "transcripts", "func": "sessions_app.tasks.sweep_transcripts", "minutes": 5, "offset": 4},
     {"name": "task_items", "func": "sessions_app.tasks.send_task_items", "minutes": 5, "offset": 2},
+    {"name": "journal", "func": "sessions_app.tasks.keep_journal", "minutes": 60, "offset": 52},
     {"name": "prune", "func": "sessions_app.tasks.prune", "minutes": 24 * 60, "offset": 200},
     {"name": "relevance", "func": "sessions_app.tasks.adjust_relevance", "minutes": 7 * 24 * 60, "offset": 260},
 ]

@@ -13,6 +13,7 @@ from django.utils import timezone
 from memories.curate import files as memory_files
 from memories.files import capture
 from memories.files.sync import sync_project
+from memories.library import journal
 from memories.models import Project
 from memories.observe import pipeline
 from sessions_app import learning, notifications, queue, reaper
@@ -139,6 +140,17 @@ def observe_here() -> None:
         counts = pipeline.drain(settings.CLAUDEOPS_HOST, turns_of, repeats)
     if counts != pipeline.Drained():
         logger.info("observed: %s", counts)
+
+
+def keep_journal() -> None:
+    """Commit what was written to the journals, on this host and on every other one with workers."""
+    queue.ask_elsewhere(tasks.JOURNAL)
+    keep_journal_here()
+
+
+def keep_journal_here() -> None:
+    journal.catch_up()
+    journal.commit_due()
 
 
 def keep_memory_files() -> None:

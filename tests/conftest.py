@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from django.conf import settings as django_settings
 from django.contrib.auth import get_user_model
 from django.db import connection
 from hypothesis import HealthCheck, settings
@@ -110,6 +112,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (kept if belongs else left).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept
+
+
+@pytest.fixture(autouse=True)
+def no_vault_of_another_test() -> Iterator[None]:
+    """What one test wrote to the journal is not indexed in the next one."""
+    yield
+    shutil.rmtree(Path(django_settings.CLAUDEOPS_DATA_DIR) / "vault", ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -94,6 +94,14 @@ record(
     search="action",
 )
 record(
+    models.JournalEntry,
+    "at action tool detail by agent project session_id host held",
+    filters="action",
+    at="at",
+    search="tool detail",
+)
+record(models.JournalFile, "host month lines broken size problem", filters="host")
+record(
     models.Transcript,
     "source_name kind arrived_by project agent exposure size observed_to seen_at",
     filters="kind arrived_by exposure project",

@@ -27,6 +27,7 @@ from memories.curate.proposals import SYSTEM
 from memories.curate.state import Seen, store
 from memories.curate.working_tree import Spot, check_writable, decode, read_file
 from memories.errors import Conflict
+from memories.library import journal
 from memories.models import (
     CommitKind,
     MemoryFile,
@@ -174,6 +175,8 @@ def _settle(pending: dict[str, Any], at: datetime) -> None:
         except DomainError as error:  # a person took the approval back meanwhile; the commit can be reverted
             logger.warning("commit %s: %s", pending["commit"], error)
         key = f"promote {pending['commit']}"
+        subject = f"Proposal {pending['proposal']} became commit {pending['commit'][:7]} of MEMORY.md."
+        journal.note("promote", "MEMORY.md", subject, key=key, at=at)
         telemetry.record(
             "memory.promote.completed", component="curate", source="promote", key=key[:64], at=at, promoted=1
         )

@@ -49,6 +49,7 @@ from memories.models.index import (
     ProjectTag,
     TelemetryCount,
 )
+from memories.models.library import JournalEntry, JournalFile
 from memories.models.memory import (
     Exposure,
     Inactive,
@@ -126,6 +127,8 @@ __all__ = [
     "GateDecision",
     "GateThreshold",
     "Inactive",
+    "JournalEntry",
+    "JournalFile",
     "Label",
     "Listed",
     "MaintenanceRun",

@@ -17,6 +17,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from memories.capture.text import fold, normalise_service
+from memories.library import journal
 from memories.models import moment_of
 from sessions_app.errors import InvalidSession
 from sessions_app.models import CooldownAction, CooldownClearance, Remediation
@@ -186,6 +187,9 @@ def clear(
                 f"No {action or 'action'} of {name} counts now, so there is nothing to clear.",
                 "`manage.py cooldown list` shows the services whose limits are in use.",
             )
+        journal.note(
+            "clear", name, f"The cooldown of {action or 'each action'} was cleared.", reason=why, by=who, at=at
+        )
         return CooldownClearance.objects.create(service=name, action=action or "", cleared_at=at, by=who, reason=why)
 
 

@@ -12,13 +12,16 @@ from claudeops.lib.secrets import mask
 from memories import store
 from memories.access import Access, memory_of
 from memories.api import serializers
+from memories.api.journal import written
 from memories.capture import fields
 from memories.capture.markers import statement_of
 from memories.capture.text import fold
-from memories.errors import ProjectNotFound
+from memories.errors import InvalidEntry, ProjectNotFound
 from memories.injection.escape import safe
+from memories.library import journal
 from memories.models import MemoryChange, Project, Scope
 from memories.models.memory import ANY_AGENT
+from memories.queries.journal import JournalFilterSet, visible_entries
 from memories.recall.service import Question, ask
 from memories.taxonomy import GENERAL
 from sessions_app.cooldowns import limits
@@ -99,6 +102,22 @@ def log_event(access: Access, level: str, message: str, service: str | None) -> 
         session_id=access.session_id, fingerprint=event.fingerprint, defaults=values
     )
     return {"event_id": row.pk, "logged": logged}
+
+
+def journal_query(access: Access, text: str, action: str, tool: str, during: str, limit: int) -> dict[str, Any]:
+    """Return entries of the journal, the latest first. Raises InvalidEntry for a filter that cannot be read."""
+    given = {"text": text, "action": action, "tool": tool, "during": during}
+    journal.catch_up()
+    filters = JournalFilterSet({name: one for name, one in given.items() if one}, queryset=visible_entries(access))
+    if not filters.is_valid():
+        name, errors = next(iter(filters.errors.items()))
+        raise InvalidEntry(f"{name} is {given.get(name)!r}: {errors[0]}", field=name)
+    rows = filters.qs.order_by("-at", "-pk")[:limit]
+    return {"entries": [journal.as_data(one, told=True) for one in rows]}
+
+
+def journal_write(access: Access, action: str, tool: str, detail: str, reason: str) -> dict[str, Any]:
+    return written(access, action, tool, detail, reason)
 
 
 def check_cooldown(access: Access, action: str, service: str) -> dict[str, Any]:

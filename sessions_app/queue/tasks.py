@@ -27,6 +27,7 @@ OBSERVE = "sessions_app.tasks.observe_here"
 OBSERVE_SESSION = "sessions_app.tasks.observe_session"
 SWEEP = "sessions_app.tasks.sweep_transcripts_here"
 PROMOTE = "sessions_app.tasks.promote_here"
+JOURNAL = "sessions_app.tasks.keep_journal_here"
 
 DEFAULT = "default"
 SESSIONS = "sessions"

@@ -27,6 +27,7 @@ from memories.capture.fields import agent_id
 from memories.capture.learned import Learned
 from memories.capture.support import Evidence, Support
 from memories.files import capture
+from memories.library import journal
 from memories.models import AgentFile, CaptureOutcome, Project, Source
 from sessions_app.credit import notes
 from sessions_app.events import acknowledgement
@@ -36,6 +37,7 @@ from sessions_app.models import (
     Event,
     How,
     PromptReceipt,
+    Remediation,
     Runner,
     ServiceCheck,
     Session,
@@ -246,6 +248,7 @@ def _write(
             for marker, fingerprint, at in batch.cooldowns
         ]
         _insert_new(CooldownAction.objects, "cooldowns", cooldowns, session, state)
+        _journal(session, cooldowns)
         _checks(session, batch)
         _memories(session, state, batch, provenances, prepared)
         _learned(session, state, learned)
@@ -263,6 +266,23 @@ def _write(
             Session.objects.filter(pk=session.pk).update(**_columns(session, state))
     for warning in batch.warnings:
         logger.warning("session %s: %s", session.pk, warning)
+
+
+def _journal(session: Session, actions: Sequence[CooldownAction]) -> None:
+    """Log what a session says that it restarted or redeployed, once."""
+    if session.dry_run or session.trigger == Trigger.IMPORT:
+        return
+    for one in actions:
+        journal.note(
+            "restart" if one.action == Remediation.RESTART else "deploy",
+            one.service,
+            f"{one.outcome}: {one.message}" if one.message else one.outcome,
+            session=session.pk,
+            agent=session.agent.slug if session.agent else "",
+            project=session.project.slug if session.project else "",
+            key=f"cooldown {session.uuid} {one.fingerprint}",
+            at=one.created_at,
+        )
 
 
 def _columns(session: Session, state: State) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from claudeops.lib.clock import Clock
 from claudeops.lib.domain_error import DomainError
 from claudeops.lib.secrets import mask
 from memories.embedding import state as embedding
+from memories.library import journal
 from memories.telemetry import record as report
 from sessions_app import escalation, queue, receipts
 from sessions_app.alerts.receive import hand_on
@@ -232,8 +233,17 @@ def close(
     (folder_of(session) / MCP_CONFIG).unlink(missing_ok=True)  # it holds the database's password
     logger.info("session %s: %s", session_id, " — ".join(filter(None, [str(status.label), reason])))
     settle_safely(session_id, at=at)
+    _keep_journal()
     queue.dispatch()
     return status
+
+
+def _keep_journal() -> None:
+    """Commit what the session wrote to the journal; what cannot be committed now is within the hour."""
+    try:
+        journal.commit_due()
+    except (DomainError, OSError) as error:
+        logger.warning("the journal was not committed: %s", error)
 
 
 def seal(session_id: int) -> None:

@@ -22,6 +22,7 @@ from claudeops.features.purge import columns, files, memory_files, rows
 from claudeops.features.purge.choice import Choice, Chosen, PurgeError, batches, choose
 from claudeops.features.secret_scan.columns import remove_leftovers
 from claudeops.lib.locks import single_flight
+from memories.library import journal
 from memories.lifecycle import forgotten
 from memories.models import Memory, Transcript
 from memories.recall import keyword_index
@@ -183,6 +184,9 @@ def carry_out(pk: int, *, at: datetime | None = None) -> Purge:
             raise PurgeError("busy", f"Purge {pk} is carried out by another process.", "Wait for it.")
         try:
             _Run(purge).all_steps(at)
+            journal.note(
+                "purge", "memories", f"Purge {pk} was carried out.", key=f"purge {purge.pk} {purge.created_at}"
+            )
         except Exception as error:
             problem = f"It was interrupted by {type(error).__name__}."  # its message may hold a text
             if isinstance(error, PurgeError):

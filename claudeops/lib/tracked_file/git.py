@@ -315,6 +315,24 @@ def make_commit(
     return out.decode().strip()
 
 
+def commit_file(repository: Repository, path: str, message: str, *, at: datetime) -> str:
+    """Commit a file of the working tree as it is, of any size, and nothing else; "" where it is committed already.
+
+    Raises GitError, also for a branch that was moved meanwhile.
+    """
+    now = head(repository)
+    if not now.branch:
+        raise GitError(f"{repository.root} has a detached HEAD.", "Check out a branch.")
+    blob = git(repository, "hash-object", "-w", "--no-filters", "--", str(repository.root / path)).decode().strip()
+    tree = git(repository, "ls-tree", "-z", now.commit, "--", f":(literal,top){path}").decode() if now.commit else ""
+    if blob in tree.split():
+        return ""
+    commit = make_commit(repository, now.commit, path, ("100644", blob), message, at=at)
+    move_branch(repository, now.branch, commit, now.commit, f"claudeops: {message.partition(chr(10))[0]}")
+    stage(repository, path, ("100644", blob))
+    return commit
+
+
 def move_branch(repository: Repository, branch: str, commit: str, before: str, why: str) -> None:
     """Let a branch point to `commit` if it still points to `before` ("": it did not exist). Raises GitError."""
     identity = {"GIT_COMMITTER_NAME": NAME, "GIT_COMMITTER_EMAIL": EMAIL}

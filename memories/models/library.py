@@ -1,0 +1,70 @@
+"""The index of the library's files. Each row can be made again from them."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from claudeops.lib.masked import MaskedCharField, MaskedTextField
+
+
+class JournalEntry(models.Model):
+    """One line of the journal: what was done. `uid` is its permanent name, `line` its place in the file of its month.
+
+    `action` is a verb and `tool` a noun of the vocabulary. `detail` and `reason` are masked here, and in the file as
+    they were written. `session_id` and `project` are no keys: a line outlives both. `held` says why the gate holds it,
+    so that no agent is told it; "" where it does not. All times are UTC.
+    """
+
+    uid = models.CharField(max_length=64, unique=True)
+    at = models.DateTimeField()
+    action = models.CharField(max_length=40)
+    tool = models.CharField(max_length=80)
+    detail = MaskedTextField()
+    reason = MaskedTextField(blank=True, default="")
+    session_id = models.PositiveBigIntegerField(null=True)
+    agent = models.CharField(max_length=64, blank=True, default="")
+    project = models.CharField(max_length=64, blank=True, default="")
+    host = models.CharField(max_length=255, blank=True, default="")
+    by = MaskedCharField(max_length=150, blank=True, default="")
+    held = models.CharField(max_length=500, blank=True, default="")
+    file = models.ForeignKey("memories.JournalFile", on_delete=models.CASCADE, related_name="entries")
+    line = models.PositiveIntegerField(help_text="From 1.")
+
+    class Meta:
+        db_table = "journal_entries"
+        verbose_name_plural = "journal entries"
+        ordering = ["-at", "-id"]
+        indexes = [
+            models.Index(fields=["-at", "-id"], name="journal_entries_at"),
+            models.Index(fields=["action", "-at"], name="journal_entries_action"),
+            models.Index(fields=["tool", "-at"], name="journal_entries_tool"),
+            models.Index(fields=["project", "-at"], name="journal_entries_project"),
+            models.Index(
+                fields=["session_id"], condition=models.Q(session_id__isnull=False), name="journal_entries_session"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} {self.action} {self.tool}"
+
+
+class JournalFile(models.Model):
+    """A month of the journal on a host: how much of its file is indexed, in bytes and lines.
+
+    `broken` counts lines that are no entries; the index leaves them out, the file keeps them.
+    """
+
+    host = models.CharField(max_length=255)
+    month = models.CharField(max_length=7, help_text="Such as 2026-11.")
+    size = models.PositiveBigIntegerField(default=0)
+    lines = models.PositiveIntegerField(default=0)
+    broken = models.PositiveIntegerField(default=0)
+    problem = models.CharField(max_length=500, blank=True, default="")
+
+    class Meta:
+        db_table = "journal_files"
+        ordering = ["-month", "host"]
+        constraints = [models.UniqueConstraint(fields=["host", "month"], name="journal_files_once")]
+
+    def __str__(self) -> str:
+        return f"journal of {self.month} on {self.host}"
