@@ -14,9 +14,9 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid4, uuid5
@@ -401,19 +401,3 @@ def stats(rows: QuerySet[JournalEntry], *, most: int = 20) -> Stats:
         return dict(grouped.order_by("-count", name)[:most])
 
     return Stats(ends["entries"], ends["first"], ends["last"], counts("action"), counts("tool"), counts("by"))
-
-
-def silent(*, at: datetime) -> int:
-    """Return how many sessions acted in the last day, where the journal has no entry of an agent in it; else 0."""
-    since = at - timedelta(days=1)
-    if JournalEntry.objects.filter(at__gte=since).exclude(agent="").exists():
-        return 0
-    return sum(one(since) for one in _acts)
-
-
-_acts: list[Callable[[datetime], int]] = []
-
-
-def count_acts_by(function: Callable[[datetime], int]) -> None:
-    """Let `function` say how many sessions changed something since a time (UTC)."""
-    _acts[:] = [function]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, time, timedelta
+from functools import cached_property
 from typing import Any
 
 from django.contrib import messages
@@ -23,7 +24,7 @@ from claudeops.lib.list_view.keyset import both
 from claudeops.lib.list_view.view import ListView
 from memories.library import journal
 from memories.library.vocabulary import FIRST
-from memories.models import JournalEntry, JournalFile, Project
+from memories.models import JournalEntry, JournalFile
 from memories.queries.journal import SEARCHED, JournalFilterSet, by_day
 
 SEES, WRITES = "memories.view_journalentry", "memories.add_journalentry"
@@ -61,12 +62,19 @@ class JournalList(ListView):
         return super().all_rows()
 
     def suggested(self) -> tuple[str, ...]:
-        names = ("action", "tool", "project", "agent")
-        values = {name: distinct_values(JournalEntry, name)[:MOST_SUGGESTED] for name in names}
+        words = {"action": self.known_actions, "tool": self.known_tools}
         return (
-            *(f"{name}:{value}" for name in names for value in values[name] if value and " " not in value),
+            *(f"{name}:{value}" for name, values in words.items() for value in values[:MOST_SUGGESTED]),
             *("during:24h", "during:7d", "during:30d"),
         )
+
+    @cached_property
+    def known_actions(self) -> list[str]:
+        return distinct_values(JournalEntry, "action")
+
+    @cached_property
+    def known_tools(self) -> list[str]:
+        return distinct_values(JournalEntry, "tool")
 
     def extra(self) -> dict[str, Any]:
         return {
@@ -74,9 +82,8 @@ class JournalList(ListView):
             "weeks": WEEKS,
             "problems": JournalFile.objects.exclude(problem=""),
             "may_write": self.request.user.has_perm(WRITES),
-            "actions": sorted({*FIRST["action"], *distinct_values(JournalEntry, "action")}),
-            "tools": distinct_values(JournalEntry, "tool"),
-            "projects": Project.objects.order_by("slug").values_list("slug", flat=True),
+            "words": sorted({*FIRST["action"], *self.known_actions}),
+            "tools": self.known_tools,
         }
 
     def _calendar(self) -> Calendar:

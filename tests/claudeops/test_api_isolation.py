@@ -40,6 +40,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("post", "/api/memories"): {"observation": "Takes 60 s to start", "category": "timing", "service": "caddy"},
     ("post", "/api/recall"): {"query": "it is zanzibar here", "profile": "deep", "include_hold": True},
     ("post", "/api/context"): {"task": "say what is known here"},
+    ("post", "/api/journal"): {"action": "restart", "tool": "jellyfin", "detail": "It was restarted"},
     ("post", "/api/memories/bulk"): {"action": "deactivate", "filter": {}},
     ("delete", "/api/memories/bulk"): {"filter": {}},
     ("put", "/api/memories/{memory_id}"): {"observation": "Changed"},

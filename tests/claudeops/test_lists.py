@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from html import unescape
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -22,7 +23,7 @@ from claudeops.lib.list_view import view as list_views
 from claudeops.lib.list_view.keyset import ordered
 from claudeops.lib.list_view.view import LISTS, ListView
 from memories.lifecycle import verbs
-from memories.models import MemoryChange, TelemetryRecord
+from memories.models import JournalEntry, JournalFile, MemoryChange, TelemetryRecord
 from tests.sessions_app.people import HTMX, person
 from tests.support.factories import EventFactory, MemoryFactory, SessionFactory, TranscriptFactory
 
@@ -40,11 +41,18 @@ def a_record(n: int, at: datetime) -> Any:
     return TelemetryRecord.objects.create(action="memory.gate.completed", component="observe", source="x", at=at)
 
 
+def a_journal_entry(n: int, at: datetime) -> Any:
+    file, _ = JournalFile.objects.get_or_create(host="vm", month="2026-11")
+    words = {"action": "note", "tool": "suite", "detail": f"Entry {n}"}
+    return JournalEntry.objects.create(file=file, line=n + 1, uid=str(uuid4()), at=at, **words)
+
+
 MAKE: dict[str, Callable[[int, datetime], Any]] = {
     "memories": a_memory,
     "memory-changes": lambda n, at: MemoryChange.objects.create(memory=MemoryFactory(), kind="created", at=at),
     "telemetry": a_record,
     "transcripts": lambda n, at: TranscriptFactory(seen_at=at),
+    "journal": a_journal_entry,
     "sessions": lambda n, at: SessionFactory(queued_at=at, cost_usd=n % 7, duration_ms=n % 5 * 1000),
     "events": lambda n, at: EventFactory(created_at=at),
 }

@@ -180,6 +180,7 @@ def test_the_groups_are_there_after_migrating_each_with_its_own_rights():
         *("memories.add_project", "memories.change_project"),
         *("memories.change_proposal", "memories.change_memoryfile", "memories.change_maintenancerun"),
         *("sessions_app.run_session", "sessions_app.stop_session", "sessions_app.clear_cooldown"),
+        "memories.add_journalentry",
         "sessions_app.acknowledge_event",
         "axes.view_accessattempt",
     }

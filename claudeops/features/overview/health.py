@@ -18,8 +18,9 @@ from claudeops.lib import outage
 from claudeops.workers import schedules
 from memories.files import trouble
 from memories.llm import status as models
+from memories.models import JournalEntry, JournalFile
 from sessions_app.checks import clusters
-from sessions_app.models import Session, WorkerHeartbeat
+from sessions_app.models import Session, Status, Trigger, WorkerHeartbeat
 from sessions_app.queue import tasks
 from sessions_app.queue.dispatch import HOST_ALIVE
 from sessions_app.queue.tasks import Depth
@@ -33,8 +34,10 @@ LATELY = timedelta(days=1)
 WELL, WELL_SECONDS = "workers-are-well", 15
 """Cache key, and how long (seconds) every page uses the same look."""
 MOST = 1000
-"""Most orphaned sessions that are counted."""
+"""Most sessions that are counted."""
 MOST_FILES = 100
+MENDS = 3
+"""The tier whose sessions change something."""
 LONG = timedelta(hours=1)
 """What waits longer than this for a model that gives no answer now needs a person."""
 
@@ -47,6 +50,8 @@ BACKUP = "Workers make the one of today within an hour; `manage.py backup` makes
 TRANSCRIPTS = "`manage.py doctor` says more; what was observed stays."
 FILES = "`manage.py doctor` says what to do about each."
 MODELS = "`manage.py model status` says more. What waits is caught up when the model answers again."
+VERIFY = "`manage.py slog verify` names them; they stay in their file."
+SILENT = "Their prompt asks for it: see what they changed, and write it down by `manage.py slog write`."
 FAILED = "See the failed tasks; `manage.py doctor` reports other problems."
 
 
@@ -145,6 +150,10 @@ class Health:
     transcripts: Seen = field(default_factory=Seen)
     folders: tuple[Folder, ...] = ()
     """The folders of transcripts that are swept."""
+    journal: tuple[str, ...] = ()
+    """What is wrong with files of the journal."""
+    silent: int = 0
+    """Sessions of the last day that may have changed something, where no agent wrote to the journal."""
     full_disk: str = ""
 
     @property
@@ -172,6 +181,10 @@ class Health:
         for folder in self.folders:
             if folder.problem:
                 problems.append(Trouble(f"Transcripts in {folder}: {folder.problem[:200]}", TRANSCRIPTS))
+        problems += [Trouble(f"{text}.", VERIFY) for text in self.journal]
+        if self.silent:
+            many = "One session that mends ended" if self.silent == 1 else f"{self.silent} sessions that mend ended"
+            problems.append(Trouble(f"{many} in the last day, and no agent wrote to the journal.", SILENT))
         if self.transcripts.problems:
             number = self.transcripts.problems
             some = "one transcript" if number == 1 else f"{number} transcripts"
@@ -205,7 +218,7 @@ def is_well() -> bool:
 
 
 def read(at: datetime | None = None) -> Health:
-    """Read the health at `at` (UTC; now when None) with ten queries, and one for each model that may rest."""
+    """Read the health at `at` (UTC; now when None) with a dozen queries, and one for each model that may rest."""
     at = at or timezone.now()
     workers: dict[str, list[Worker]] = defaultdict(list)
     for beat in WorkerHeartbeat.objects.order_by("host", "pid"):
@@ -229,7 +242,17 @@ def read(at: datetime | None = None) -> Health:
         transcripts=transcripts.seen(at),
         folders=tuple(transcripts.folders()),
         full_disk=outage.full_disk(),
+        journal=tuple(f"{file}: {file.problem}" for file in JournalFile.objects.exclude(problem="")),
+        silent=_silent(at),
     )
+
+
+def _silent(at: datetime) -> int:
+    """Return how many sessions that may change something ended in the last day, where no agent wrote to the journal."""
+    ended = Session.objects.filter(tier=MENDS, dry_run=False, status=Status.COMPLETED, ended_at__gte=at - LATELY)
+    count = ended.exclude(trigger=Trigger.IMPORT)[:MOST].count()
+    written = JournalEntry.objects.filter(at__gte=at - LATELY).exclude(agent="")
+    return 0 if count and written.exists() else count
 
 
 def _model(state: models.State, at: datetime) -> Model:

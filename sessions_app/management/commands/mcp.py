@@ -11,7 +11,10 @@ from claudeops.lib.domain_error import DomainError
 
 
 class Command(BaseCommand):
-    help = "Run the MCP server on stdin and stdout: recall, context, memory_show, check_cooldown, remember, log_event."
+    help = (
+        "Run the MCP server on stdin and stdout: recall, context, memory_show, journal_query, check_cooldown, "
+        "remember, log_event, journal_write."
+    )
     requires_system_checks: list[str] = []  # it starts with every session, and checks would delay it
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -26,7 +29,7 @@ class Command(BaseCommand):
             default="",
             help="an agent's slug: its own memories too, and its project unless --project is given",
         )
-        parser.add_argument("--read-only", action="store_true", help="leave out remember and log_event")
+        parser.add_argument("--read-only", action="store_true", help="leave out remember, log_event and journal_write")
 
     def handle(self, *args: Any, **options: Any) -> None:
         from sessions_app.mcp.server import build  # imports the mcp package, which takes a second

@@ -179,7 +179,7 @@ def test_it_asks_the_same_number_of_times_however_much_there_is():
             health.read(AT)
         return len(captured)
 
-    assert queries(2) == queries(6) == 11
+    assert queries(2) == queries(6) == 13
 
 
 def test_the_overview_shows_it_and_says_what_to_type(client, operator):

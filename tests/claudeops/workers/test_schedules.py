@@ -25,6 +25,7 @@ ALL = (
     "agent_files",
     "transcripts",
     "task_items",
+    "journal",
     "prune",
     "relevance",
     "sweep",
@@ -68,6 +69,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:judge": 60,
         "claudeops:reflect": 60,
         "claudeops:triage": 30,
+        "claudeops:journal": 60,
         "claudeops:backup": 60,  # which makes one a day
         "claudeops:purges": 15,
         "claudeops:prune": 24 * 60,

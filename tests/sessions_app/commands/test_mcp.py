@@ -52,7 +52,16 @@ def test_a_client_recalls_and_remembers_for_the_session_it_is_started_for():
         ("remember", new | {"service": "two words"}),
     )
 
-    assert names == ["recall", "context", "memory_show", "check_cooldown", "remember", "log_event"]
+    assert names == [
+        "recall",
+        "context",
+        "memory_show",
+        "journal_query",
+        "check_cooldown",
+        "remember",
+        "log_event",
+        "journal_write",
+    ]
     assert [hit["id"] for hit in found.structured_content["memories"]] == [known.pk]
     assert (first.structured_content["outcome"], again.structured_content["outcome"]) == ("created", "duplicate")
     assert refused.is_error
@@ -64,7 +73,7 @@ def test_a_client_recalls_and_remembers_for_the_session_it_is_started_for():
 @pytest.mark.processes
 def test_read_only_it_offers_no_tool_that_writes():
     names, (answer,) = ask(["--read-only"], ("remember", {"observation": "Not to be stored", "category": "timing"}))
-    assert names == ["recall", "context", "memory_show", "check_cooldown"]
+    assert names == ["recall", "context", "memory_show", "journal_query", "check_cooldown"]
     assert answer.is_error
     assert not Memory.objects.exists()
 

@@ -44,6 +44,9 @@ class Model:
         return self.send("tools/call", {"name": name, "arguments": arguments}).json()["result"]
 
 
+WRITES = ("remember", "log_event", "journal_write")
+
+
 def test_it_introduces_itself_and_keeps_no_session():
     hello = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     response = Model("read").send("initialize", hello)
@@ -56,11 +59,11 @@ def test_it_introduces_itself_and_keeps_no_session():
 
 def test_every_tool_has_a_schema_and_says_whether_it_changes_anything():
     tools = Model("read", "write").tools()
-    assert set(tools) == {"recall", "context", "memory_show", "check_cooldown", "remember", "log_event"}
+    assert set(tools) == {"recall", "context", "memory_show", "journal_query", "check_cooldown", *WRITES}
     for name, tool in tools.items():
         assert tool["description"]
         assert tool["outputSchema"]["properties"]
-        assert tool["annotations"]["readOnlyHint"] is (name not in ("remember", "log_event"))
+        assert tool["annotations"]["readOnlyHint"] is (name not in WRITES)
         assert tool["annotations"]["destructiveHint"] is False
         assert not {"project", "agent", "session"} & set(tool["inputSchema"]["properties"]), name
     assert tools["recall"]["inputSchema"]["required"] == ["query"]
@@ -69,9 +72,9 @@ def test_every_tool_has_a_schema_and_says_whether_it_changes_anything():
 @pytest.mark.parametrize(
     ("scopes", "names"),
     [
-        (["read"], {"recall", "context", "memory_show", "check_cooldown"}),
-        (["write"], {"remember", "log_event"}),
-        (["admin"], {"recall", "context", "memory_show", "check_cooldown", "remember", "log_event"}),
+        (["read"], {"recall", "context", "memory_show", "journal_query", "check_cooldown"}),
+        (["write"], {*WRITES}),
+        (["admin"], {"recall", "context", "memory_show", "journal_query", "check_cooldown", *WRITES}),
     ],
 )
 def test_a_token_brings_the_tools_of_its_scopes_and_calls_no_other(scopes, names):
