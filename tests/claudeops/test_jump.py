@@ -26,7 +26,7 @@ def allow(person, *codenames: str):
 def test_it_finds_what_the_account_may_see(client, admin_client, django_user_model, django_assert_max_num_queries):
     session = SessionFactory(agent=AgentFactory(slug="restic-repair"), summary="The <b>repository</b> is locked")
     memory = MemoryFactory(service="restic", observation="On Tuesdays the prune holds the RESTIC lock")
-    with django_assert_max_num_queries(23):
+    with django_assert_max_num_queries(25):
         html = admin_client.get("/jump", {"q": "restic"}).content.decode()
     for address in (
         'href="/agents/restic-repair"',

@@ -104,7 +104,7 @@ def test_a_list_costs_the_same_with_twice_the_rows(signed_in, name):
         return len(captured)
 
     queries(1)
-    assert queries(9) == queries(10) <= 18
+    assert queries(9) == queries(10) <= 19
 
 
 def rows_lead_to(client, name: str) -> list[str]:
