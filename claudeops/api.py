@@ -18,6 +18,7 @@ from claudeops.lib import outage
 from claudeops.lib.api_errors import Refused
 from claudeops.lib.domain_error import DomainError
 from claudeops.lib.outage import Outage
+from memories.api.decisions import router as decisions_router
 from memories.api.journal import router as journal_router
 from memories.api.memories import router as memories_router
 from memories.api.projects import router as projects_router
@@ -53,6 +54,7 @@ for router in (
     transcripts_router,
     proposals_router,
     journal_router,
+    decisions_router,
     sessions_router,
     alerts_router,
 ):

@@ -201,7 +201,7 @@ def _markdown_file(raw: str) -> str:
 
 text = Kind("", str.strip)
 names = Kind("", lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
-hook_sets = list_of("agents|cooldowns", "any of agents, cooldowns")
+hook_sets = list_of("agents|cooldowns|decisions", "any of agents, cooldowns, decisions")
 budgets = Kind(f"an amount, and those of roles, like 2,judge=0.5; roles are {', '.join(MODEL_ROLES)}", _budgets)
 limit = Kind("a number of actions and the hours in which they count, like 2/4", _limit)
 boolean = Kind("true or false", _boolean)

@@ -109,9 +109,9 @@ CLAUDEOPS_AGENT_MCP = env.read("CLAUDEOPS_AGENT_MCP", env.boolean, False)
 CLAUDEOPS_HOOK_URL = env.read("CLAUDEOPS_HOOK_URL", env.web_address, "", "set by `up` on a loopback address")
 """Address at which the CLI's hooks reach this web server, like `http://127.0.0.1:8000`. Without it sessions run
 without hooks."""
-CLAUDEOPS_SESSION_HOOKS = env.read("CLAUDEOPS_SESSION_HOOKS", env.hook_sets, ["agents"])
-"""The hooks of our own sessions: `agents` (subagents are told their memory and learn) and `cooldowns` (a Bash
-command that a cooldown forbids is refused)."""
+CLAUDEOPS_SESSION_HOOKS = env.read("CLAUDEOPS_SESSION_HOOKS", env.hook_sets, ["agents", "decisions"])
+"""The hooks of our own sessions: `agents` (subagents are told their memory and learn), `cooldowns` (a Bash command that
+a cooldown forbids is refused) and `decisions` (an edit names the decisions that govern the file)."""
 CLAUDEOPS_INTERVAL = env.read("CLAUDEOPS_INTERVAL", env.whole(60, 2_592_000), 3600)
 """Seconds between runs of an interval agent without its own."""
 CLAUDEOPS_SESSION_TIMEOUT = env.read("CLAUDEOPS_SESSION_TIMEOUT", env.whole(10, 86_400), 3600)

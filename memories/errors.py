@@ -39,6 +39,16 @@ class EntryNotFound(MemoriesError):
     code = "entry_not_found"
 
 
+class InvalidDecision(MemoriesError):
+    """A decision record cannot be written as given."""
+
+    code = "invalid_decision"
+
+
+class DecisionNotFound(MemoriesError):
+    code = "decision_not_found"
+
+
 class Conflict(MemoriesError):
     """Somebody changed it since it was read. `current` and `change` (its latest) are None when deleted."""
 

@@ -6,6 +6,7 @@ from django.urls.resolvers import URLPattern
 from memories.web import (
     bulk,
     change_list,
+    decision_records,
     decisions,
     history,
     inbox,
@@ -65,6 +66,8 @@ urlpatterns: list[URLPattern] = [
     path("library/journal", journal.JournalList.as_view(), name="journal"),
     path("library/journal/write", journal.write, name="journal-write"),
     path("library/journal/<str:uid>", journal.entry, name="journal-entry"),
+    path("library/decisions", decision_records.DecisionRecords.as_view(), name="decision-records"),
+    path("library/decisions/<slug:slug>/<str:name>", decision_records.decision, name="decision-record"),
     path("learning-log", transcripts.TranscriptList.as_view(), name="transcripts"),
     path("learning-log/<int:pk>", transcripts.transcript, name="transcript"),
     path("learning-log/<int:pk>/live", transcripts.live, name="transcript-live"),

@@ -14,6 +14,7 @@ from memories.curate import files as memory_files
 from memories.files import capture
 from memories.files.sync import sync_project
 from memories.library import journal
+from memories.library.decisions import index as decisions
 from memories.models import Project
 from memories.observe import pipeline
 from sessions_app import learning, notifications, queue, reaper
@@ -98,6 +99,7 @@ def sync_files_of(project_id: int) -> None:
     project = Project.objects.filter(pk=project_id).exclude(path="").first()
     if project is None or (not Path(project.path).is_dir() and set(queue.living_hosts()) - {settings.CLAUDEOPS_HOST}):
         return
+    decisions.sync(project)
     results = [one for one in sync_project(project) if one.changed or one.problem]
     if results:
         logger.info("project %s: agent files synced: %s", project, results)

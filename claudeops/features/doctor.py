@@ -25,6 +25,7 @@ from claudeops.features.backups import folder as backups
 from claudeops.features.overview import health, silence
 from claudeops.features.secret_scan import last_scan
 from claudeops.lib import database_version, outage, sqlite_damage
+from claudeops.lib.domain_error import DomainError
 from claudeops.lib.humanize import exact, size
 from claudeops.lib.tracked_file import git
 from claudeops.lib.tracked_file.git import GitError
@@ -32,8 +33,9 @@ from claudeops.workers import schedules
 from memories.curate.document import MOST, WARN_AT
 from memories.embedding import state
 from memories.files import trouble, watch
+from memories.library.decisions import folder as decisions
 from memories.llm import status as models
-from memories.models import AgentFile, MemoryFile, Proposal, ProposalState, trust
+from memories.models import AgentFile, MemoryFile, Project, Proposal, ProposalState, trust
 from memories.queries import numbers
 from memories.recall import binary_index, pgvector
 from sessions_app.checks import cli_messages, clusters
@@ -90,7 +92,7 @@ def examine(at: datetime | None = None) -> Diagnosis:
     findings.append(database)
     if usable:
         checked = (
-            *(_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files, _memory_files),
+            *(_workers, _queue, _sessions, _agents, _schedules, _trust, _agent_files, _memory_files, _decisions),
             *(_semantic_search, _models, _transcripts, _purges, _silence),
         )
         for check in checked:
@@ -301,6 +303,27 @@ def _agent_files(at: datetime) -> Iterator[Finding]:
         yield Finding(WARNING, "agent files", text, health.OVERDUE)
     elif not troubles:
         yield Finding(OK, "agent files", f"{count:,} on, none needs a person")
+
+
+def _decisions(at: datetime) -> Iterator[Finding]:
+    count, wrong = 0, 0
+    for project in Project.objects.exclude(path="").order_by("slug"):
+        root = Path(project.path)
+        if not root.is_dir():
+            continue
+        try:
+            folder = decisions.folder_of(root)
+            count += len(decisions.files_of(folder))
+            problems = [f"{one.name}: {one.why}" for one in decisions.check(folder)]
+        except DomainError as error:
+            problems = [str(error)]
+        if problems:
+            wrong += 1
+            more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+            hint = f"manage.py adr check --project {project.slug}"
+            yield Finding(WARNING, "decisions", f"{project.slug}: {problems[0]}{more}", hint)
+    if not wrong:
+        yield Finding(OK, "decisions", f"{count:,} records, none with a problem")
 
 
 def _memory_files(at: datetime) -> Iterator[Finding]:

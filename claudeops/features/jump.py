@@ -47,6 +47,7 @@ PAGES = (
     ("Changes", "memory-changes", SEES_MEMORIES),
     ("Timed memories", "memories-timed", SEES_MEMORIES),
     ("Learning log", "transcripts", "memories.view_transcript"),
+    ("Decisions", "decision-records", "memories.view_decision"),
     ("Journal", "journal", "memories.view_journalentry"),
     ("Inbox", "inbox", SEES_MEMORIES),
     ("Memory file", "memory-file", "memories.view_memoryfile"),

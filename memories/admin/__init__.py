@@ -100,6 +100,12 @@ record(
     at="at",
     search="tool detail",
 )
+record(
+    models.Decision,
+    "project number title status day problems",
+    filters="status project",
+    search="title text",
+)
 record(models.JournalFile, "host month lines broken size problem", filters="host")
 record(
     models.Transcript,

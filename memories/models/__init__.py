@@ -49,7 +49,7 @@ from memories.models.index import (
     ProjectTag,
     TelemetryCount,
 )
-from memories.models.library import JournalEntry, JournalFile
+from memories.models.library import Decision, JournalEntry, JournalFile
 from memories.models.memory import (
     Exposure,
     Inactive,
@@ -113,6 +113,7 @@ __all__ = [
     "CommitKind",
     "ConflictAnswer",
     "ConflictKind",
+    "Decision",
     "Disagreement",
     "DisagreementKind",
     "DisagreementState",

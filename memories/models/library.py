@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from claudeops.lib.masked import MaskedCharField, MaskedTextField
+from claudeops.lib.masked import MaskedCharField, MaskedJSONField, MaskedTextField
 
 
 class JournalEntry(models.Model):
@@ -68,3 +68,44 @@ class JournalFile(models.Model):
 
     def __str__(self) -> str:
         return f"journal of {self.month} on {self.host}"
+
+
+class Decision(models.Model):
+    """A decision record of a project, as its file was last read. Links are numbers, or file names without one.
+
+    `status` is canonical, "" for a word that is none. `folder` is below the repository, `day` its date.
+    """
+
+    project = models.ForeignKey("memories.Project", on_delete=models.CASCADE, related_name="decisions")
+    folder = models.CharField(max_length=200)
+    name = models.CharField(max_length=200)
+    number = models.PositiveIntegerField(null=True)
+    title = MaskedCharField(max_length=300)
+    status = models.CharField(max_length=12, blank=True, default="")
+    day = models.DateField(null=True)
+    deciders = MaskedJSONField(default=list, blank=True)
+    tags = MaskedJSONField(default=list, blank=True)
+    supersedes = MaskedJSONField(default=list, blank=True)
+    superseded_by = MaskedJSONField(default=list, blank=True)
+    paths = MaskedJSONField(default=list, blank=True)
+    services = MaskedJSONField(default=list, blank=True)
+    text = MaskedTextField(blank=True, default="")
+    problems = MaskedJSONField(default=list, blank=True)
+    size = models.PositiveBigIntegerField(default=0)
+    modified_ns = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        db_table = "decisions"
+        ordering = ["project", "number", "name"]
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="decisions_once")]
+
+    def __str__(self) -> str:
+        return f"decision {self.key}: {self.title}"
+
+    @property
+    def key(self) -> str:
+        return str(self.number) if self.number is not None else self.name
+
+    @property
+    def path(self) -> str:
+        return f"{self.folder}/{self.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +22,8 @@ from memories.curate.maintenance.run import maintain_now
 from memories.curate.reflection.runs import reflect
 from memories.curate.triage import triage
 from memories.files.storage import relative_path
+from memories.library import journal
+from memories.library.decisions import index as decisions
 from memories.lifecycle import verbs
 from memories.lifecycle.projects import add_project
 from memories.models import ArrivedBy, MaintenanceRun, Memory, Project, Reflection, Source, UsedMeans
@@ -35,6 +38,8 @@ logger = logging.getLogger(__name__)
 BY = "demo"
 ANSWERS = Path(__file__).with_name("answers")
 """What the observer says of the demo's sessions, by what stands in them."""
+DECISIONS = Path(__file__).with_name("decisions")
+"""What was decided about the shop, as records in its repository; one superseded another."""
 TRANSCRIPTS = Path(__file__).with_name("transcripts")
 """Sessions of the shop's developer in the Claude Code CLI. In one of them a page of the web asked for something."""
 SAID_AT = "2026-11-23T10:"
@@ -149,6 +154,11 @@ KNOWN = (
 )
 """What the demo's operator wrote down of the project: type, text, tags. The first is approved, the last ends soon."""
 SOON = timedelta(days=3)
+DONE = (
+    ("deploy", "tea-shop", "Version 2.4 is on the server; all prices are whole cents.", "See decision 2.", 2),
+    ("change", "caddy", "The shop has a site of its own.", "It moved from the old server.", 1),
+)
+"""What people did: action, tool, detail, reason, days ago."""
 LEARNED = (
     ("operations", "The nightly dump of postgres is written to `/srv/backup/postgres`", 0.9, 1),
     ("operations", "The handshake of wireguard takes up to 40 seconds after the modem restarts", 0.86, 2),
@@ -202,6 +212,7 @@ def set_up(*, at: datetime | None = None) -> SetUp:
             if _make(slug, profile, at):
                 slugs.append(slug)
         first = _first_runs(at)
+    _library(at)
     _developers_sessions(at)
     _curate(at)
     return SetUp(tuple(slugs), tuple(first))
@@ -221,6 +232,7 @@ def _repository(folder: Path) -> None:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(FIRST_FILE, encoding="utf-8")
+    shutil.copytree(DECISIONS, folder / "docs" / "decisions", dirs_exist_ok=True)
     person = {"GIT_AUTHOR_NAME": OWN_WORDS, "GIT_COMMITTER_NAME": OWN_WORDS}
     mail = {"GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_EMAIL": "ada@example.org"}
     try:
@@ -230,6 +242,20 @@ def _repository(folder: Path) -> None:
         git.git(repository, "commit", "--quiet", f"--message={message}", more={**person, **mail})
     except git.GitError as error:
         logger.warning("the demo's repository has no history: %s", error)
+
+
+def _library(at: datetime) -> None:
+    """Read the shop's decisions, and write what people did in the days before into the journal, once."""
+    decisions.sync(Project.objects.get(slug=SHOP["slug"]))
+    for action, tool, detail, reason, days in DONE:
+        journal.note(
+            *(action, tool, detail),
+            reason=reason,
+            by="Ada",
+            project=SHOP["slug"],
+            key=f"demo {action} {tool}",
+            at=at - timedelta(days=days),
+        )
 
 
 def _developers_sessions(at: datetime) -> None:

@@ -18,14 +18,14 @@ from memories.access import note_use
 from memories.models import Project
 from memories.telemetry import record
 from sessions_app.errors import HookFailed, SessionsError
-from sessions_app.hooks import cooldowns, delegation, last_heard_from, news, observing, proof
+from sessions_app.hooks import cooldowns, decisions, delegation, last_heard_from, news, observing, proof
 from sessions_app.hooks.callers import Caller, caller_of
 from sessions_app.hooks.events import HANDLERS, LATER, HookAnswer, HookCall, Payload, document, known, parse
 from sessions_app.models import Session
 from sessions_app.queue import tasks
 from sessions_app.transcripts.place import project_at
 
-REGISTERED = (cooldowns, delegation, news, observing, proof)
+REGISTERED = (cooldowns, decisions, delegation, news, observing, proof)
 """The modules whose handlers are in the tables: importing one registers them."""
 
 logger = logging.getLogger(__name__)

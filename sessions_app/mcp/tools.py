@@ -19,6 +19,9 @@ from memories.capture.text import fold
 from memories.errors import InvalidEntry, ProjectNotFound
 from memories.injection.escape import safe
 from memories.library import journal
+from memories.library.decisions import index as decisions
+from memories.library.decisions.filters import DecisionFilterSet, visible_decisions
+from memories.library.decisions.record import HOLDS
 from memories.models import MemoryChange, Project, Scope
 from memories.models.memory import ANY_AGENT
 from memories.queries.journal import JournalFilterSet, visible_entries
@@ -34,6 +37,7 @@ from sessions_app.runner.parts import answer_for
 CHANNEL = "mcp"
 LONGEST_MESSAGE = 4000
 HISTORY = 20
+MOST_DECISIONS, MOST_SEEN = 20, 500
 
 
 def recall(access: Access, query: str, service: str | None, category: str | None, limit: int) -> dict[str, Any]:
@@ -118,6 +122,14 @@ def journal_query(access: Access, text: str, action: str, tool: str, during: str
 
 def journal_write(access: Access, action: str, tool: str, detail: str, reason: str) -> dict[str, Any]:
     return written(access, action, tool, detail, reason)
+
+
+def search_decisions(access: Access, text: str, path: str) -> dict[str, Any]:
+    """Return the decision records with these words, or that govern a path; those that hold first."""
+    given = {"text": text, "path": path}
+    rows = DecisionFilterSet(given, queryset=visible_decisions(access)).qs.select_related("project").defer("text")
+    found = sorted(rows[:MOST_SEEN], key=lambda one: one.status not in HOLDS)[:MOST_DECISIONS]
+    return {"decisions": decisions.with_successors(found)}
 
 
 def check_cooldown(access: Access, action: str, service: str) -> dict[str, Any]:

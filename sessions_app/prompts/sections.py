@@ -61,7 +61,7 @@ class Inputs:
     typed it; `task_in_role`: the agent's own template says it already. `memories` is the text of a selection,
     `curated` and `knowledge`
     blocks with a heading of their own, `agent_memory` the text of the agent's memory file, `escalation` the
-    record that the parent handed over.
+    record that the parent handed over, `decisions` a line for each that governs a path or service of the task.
     """
 
     role: str
@@ -75,6 +75,7 @@ class Inputs:
     memories: str = ""
     knowledge: str = ""
     agent_memory: str = ""
+    decisions: tuple[str, ...] = ()
     constraints: str = ""
     escalation: Mapping[str, Any] | None = None
     digest: Digest | None = None
@@ -122,7 +123,9 @@ def workspace(inputs: Inputs) -> str:
 
 
 def read_first(inputs: Inputs) -> str:
-    return _list(inputs.brief.read_first)
+    decided = "\n".join(f"- {line}" for line in inputs.decisions)
+    heading = "Decisions that govern what the task names; read each before you change what it governs:"
+    return _paragraphs(_list(inputs.brief.read_first), f"{heading}\n\n{decided}" if decided else "")
 
 
 def curated(inputs: Inputs) -> str:

@@ -15,13 +15,15 @@ SALT = "claudeops.hooks"
 MARK = "X-Claudeops-Hooks"
 """The header by which an installed hook is known as ours; its value is the name of the set."""
 
-AGENTS, COOLDOWNS, PROMPTS, OBSERVE = "agents", "cooldowns", "prompts", "observe"
+AGENTS, COOLDOWNS, DECISIONS, PROMPTS, OBSERVE = "agents", "cooldowns", "decisions", "prompts", "observe"
 START = "SessionStart"
 """The hook that the CLI does not post by itself: it runs a command."""
 SETS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
     {
         AGENTS: (("SubagentStart", ""), ("SubagentStop", "")),
         COOLDOWNS: (("PreToolUse", "Bash"),),
+        # Before a file is changed: which decisions govern it.
+        DECISIONS: (("PreToolUse", "Edit|Write|MultiEdit|NotebookEdit"),),
         # For a CLI that has no SubagentStart: the memory goes into the prompt that the tool gives to the subagent.
         PROMPTS: (("PreToolUse", "Agent|Task"), ("SubagentStop", "")),
         # A whole session: what it is told when it starts and by its prompts, and that it can be observed.

@@ -23,6 +23,7 @@ from memories.injection.project import Selection, select
 from memories.injection.relevant import Task
 from memories.injection.selector import keys_of
 from memories.injection.tags import Subject
+from memories.library.decisions import index as decisions
 from memories.models import Project
 from sessions_app.cooldowns import limits
 from sessions_app.models import TASK_TEXT, Agent, Session, Trigger
@@ -102,9 +103,7 @@ def selected_for(session: Session, *, at: datetime, budget: int | None = None) -
 
 def selection_for(session: Session, *, at: datetime, told: selector.Texts = selector.NOTHING) -> Selection:
     """Choose the memories of the session's project, by what its task is about and which paths it names."""
-    task_brief = brief.read(session.brief)
-    subject = Subject(f"{task_brief.title}\n{session.task}", (*task_brief.write_scope, *task_brief.read_first))
-    return select(session.project, subject, at=at, told=told)
+    return select(session.project, _subject(session), at=at, told=told)
 
 
 def told_for(session: Session, *, told: selector.Texts = selector.NOTHING) -> Told:
@@ -183,6 +182,7 @@ def compose_for(
         memories=selection.text,
         knowledge=knowledge.text,
         agent_memory=_of_file(told, session),
+        decisions=_decisions_for(session),
         escalation=_handed_over(session),
         digest=digest_of(session),
     )
@@ -203,6 +203,17 @@ def compose_for(
             task_in_role=rendering.task_in_role,
         )
     )
+
+
+def _decisions_for(session: Session) -> tuple[str, ...]:
+    """Return a line for each decision that governs what the task is about."""
+    governing = decisions.governing(session.project, _subject(session)) if session.project else ()
+    return tuple(map(decisions.line_of, governing))
+
+
+def _subject(session: Session) -> Subject:
+    task_brief = brief.read(session.brief)
+    return Subject(f"{task_brief.title}\n{session.task}", (*task_brief.write_scope, *task_brief.read_first))
 
 
 def _of_file(content: Told, session: Session) -> str:

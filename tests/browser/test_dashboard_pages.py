@@ -27,6 +27,7 @@ SIDEBAR = [
     "Recall",
     "Memory file",
     "Learning log",
+    "Decisions",
     "Journal",
     "Agents",
     "Projects",
@@ -196,7 +197,16 @@ def test_a_viewer_is_offered_no_action_on_any_page(window, house):
             "form[method=post]", "all => all.map(form => (form.getAttribute('action') || '').split('?')[0])"
         )
         # Django draws its lists in a form, with or without actions; to export is to read.
-        lists = ("memories", "memory-changes", "transcripts", "journal", "sessions", "events", "telemetry")
+        lists = (
+            "memories",
+            "memory-changes",
+            "transcripts",
+            "decision-records",
+            "journal",
+            "sessions",
+            "events",
+            "telemetry",
+        )
         own = {f"/lists/{name}/{what}" for name in lists for what in ("columns", "views")}
         allowed = {"/logout", "/memories/bulk", "/preferences", *own}  # a person's own choices are no actions
         if path.startswith("/admin/"):

@@ -23,9 +23,9 @@ from claudeops.lib.list_view import view as list_views
 from claudeops.lib.list_view.keyset import ordered
 from claudeops.lib.list_view.view import LISTS, ListView
 from memories.lifecycle import verbs
-from memories.models import JournalEntry, JournalFile, MemoryChange, TelemetryRecord
+from memories.models import Decision, JournalEntry, JournalFile, MemoryChange, Project, TelemetryRecord
 from tests.sessions_app.people import HTMX, person
-from tests.support.factories import EventFactory, MemoryFactory, SessionFactory, TranscriptFactory
+from tests.support.factories import EventFactory, MemoryFactory, ProjectFactory, SessionFactory, TranscriptFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -47,11 +47,22 @@ def a_journal_entry(n: int, at: datetime) -> Any:
     return JournalEntry.objects.create(file=file, line=n + 1, uid=str(uuid4()), at=at, **words)
 
 
+def a_decision(n: int, at: datetime) -> Any:
+    return Decision.objects.create(
+        project=Project.objects.first() or ProjectFactory(),
+        folder="adr",
+        name=f"{uuid4()}.md",
+        number=n // 2,
+        title="X",
+    )
+
+
 MAKE: dict[str, Callable[[int, datetime], Any]] = {
     "memories": a_memory,
     "memory-changes": lambda n, at: MemoryChange.objects.create(memory=MemoryFactory(), kind="created", at=at),
     "telemetry": a_record,
     "transcripts": lambda n, at: TranscriptFactory(seen_at=at),
+    "decision-records": a_decision,
     "journal": a_journal_entry,
     "sessions": lambda n, at: SessionFactory(queued_at=at, cost_usd=n % 7, duration_ms=n % 5 * 1000),
     "events": lambda n, at: EventFactory(created_at=at),

@@ -33,9 +33,10 @@ from memories.files.tidy import shared_of
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS, EXTENDED_DAYS
 from memories.lifecycle.projects import add_project, set_project
-from memories.models import AgentFile, Memory, MemoryChange, Project, Source
+from memories.models import AgentFile, Decision, Memory, MemoryChange, Project, Source
 from memories.taxonomy import PROJECT
 from memories.web.bulk import run_on_list
+from memories.web.decision_records import drawing_of, level_of
 from memories.web.forms import SelectionForm
 from memories.web.memories import CHANGE
 from sessions_app.models import Agent, Event, Session
@@ -105,6 +106,8 @@ def _tabs(request: HttpRequest, shown: Any) -> Tabs:
     if request.user.has_perm("sessions_app.view_agent"):
         tabs.append(Tab("agents", "Agents", str(shown.agent_count or 0)))
     tabs.append(Tab("files", "Agent files", f"{AgentFile.objects.filter(project=shown.pk).count():,}"))
+    if request.user.has_perm("memories.view_decision"):
+        tabs.append(Tab("decisions", "Decisions", f"{Decision.objects.filter(project=shown.pk).count():,}"))
     if request.user.has_perm("sessions_app.view_event"):
         tabs.append(Tab("events", "Events", f"{_events(shown).count():,}"))
     return tabs_of(tabs, request.GET.get("tab", ""), "memories")
@@ -132,6 +135,14 @@ def _files_of(instance: Project) -> dict[str, Any]:
     return {"files": files_of(instance, timezone.now())}
 
 
+def _decisions_of(instance: Project) -> dict[str, Any]:
+    rows = Decision.objects.filter(project=instance).select_related("project").defer("text").order_by("-number", "name")
+    return {
+        "decisions": [(row, level_of(row)) for row in rows[:RECENT]],
+        "drawing": drawing_of(rows.order_by("number")),
+    }
+
+
 def _events_of(instance: Project) -> dict[str, Any]:
     rows = _events(instance).select_related("session__agent").order_by("-created_at", "-id")
     return {"events": rows.only("level", "service", "message", "created_at", "session__agent__slug")[:RECENT]}
@@ -147,6 +158,7 @@ TABS: Mapping[str, Callable[[Project], dict[str, Any]]] = {
     "sessions": _sessions_of,
     "agents": _agents_of,
     "files": _files_of,
+    "decisions": _decisions_of,
     "events": _events_of,
 }
 

@@ -44,6 +44,7 @@ class Choice:
     project: str | None = arg("the settings of the repository at PATH", metavar="PATH", group="where")
     agents: bool = arg("memories of subagents: what they are told, and learn")
     cooldowns: bool = arg("refuse restarts that a cooldown does not allow")
+    decisions: bool = arg("before a file is changed: name the decisions that govern it, each once in a session")
     observe: bool = arg(
         "whole sessions: a briefing at their start, memories that match a prompt, and what they learn is kept"
     )
@@ -87,7 +88,8 @@ class Command(VerbCommand):
         names = choice.names
         if not names or (fail_closed and not choice.cooldowns):
             raise Refusal(
-                "usage", "Say which hooks: --agents, --cooldowns, --observe; --fail-closed needs --cooldowns."
+                "usage",
+                "Say which hooks: --agents, --cooldowns, --decisions, --observe; --fail-closed needs --cooldowns.",
             )
         if choice.agents and choice.prompts:
             raise Refusal("usage", "--prompts takes the place of --agents: with both a subagent is told twice.")

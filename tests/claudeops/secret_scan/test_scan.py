@@ -139,6 +139,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.GateThreshold": {"by", "name"},
         "memories.MaintenanceRun": {"by", "claimed_by", "undone_by"},
         "memories.MaintenanceStep": {"counts", "cursor", "name"},
+        "memories.Decision": {"folder", "name", "status"},
         "memories.JournalEntry": {"action", "agent", "held", "host", "project", "tool", "uid"},
         "memories.JournalFile": {"host", "month", "problem"},
         "memories.MemoryFile": {"blame", "branch", "commit", "host", "sha256", "stamp"},

@@ -9,7 +9,8 @@ import pytest
 from memories.committers import Look
 from memories.files.authors import authors_of
 from memories.files.document import parse
-from memories.models import Memory, MemoryChange, Project
+from memories.library.decisions.folder import check, folder_of
+from memories.models import Decision, JournalEntry, Memory, MemoryChange, Project
 from sessions_app.demo.setup import AGENTS, set_up, shop_folder
 from sessions_app.models import Agent, Session, Trigger
 from sessions_app.replay.pick import next_stream
@@ -117,3 +118,16 @@ def test_the_shop_has_a_repository_with_a_file_that_a_person_committed_and_keeps
     file.write_text("- changed by a person\n")
     set_up(at=AT)
     assert file.read_text() == "- changed by a person\n"
+
+
+def test_the_shop_has_decisions_and_the_journal_what_people_did_once(
+    settings, tmp_path, django_capture_on_commit_callbacks
+):
+    settings.CLAUDEOPS_DATA_DIR = tmp_path
+    for _ in range(2):
+        with django_capture_on_commit_callbacks(execute=True):
+            set_up(at=AT)
+    rows = Decision.objects.order_by("number").values_list("number", "status", "superseded_by")
+    assert list(rows) == [(1, "superseded", ["2"]), (2, "accepted", []), (3, "proposed", [])]
+    assert check(folder_of(shop_folder())) == []
+    assert sorted(JournalEntry.objects.filter(by="Ada").values_list("tool", flat=True)) == ["caddy", "tea-shop"]

@@ -59,7 +59,15 @@ def test_it_introduces_itself_and_keeps_no_session():
 
 def test_every_tool_has_a_schema_and_says_whether_it_changes_anything():
     tools = Model("read", "write").tools()
-    assert set(tools) == {"recall", "context", "memory_show", "journal_query", "check_cooldown", *WRITES}
+    assert set(tools) == {
+        "recall",
+        "context",
+        "memory_show",
+        "journal_query",
+        "search_decisions",
+        "check_cooldown",
+        *WRITES,
+    }
     for name, tool in tools.items():
         assert tool["description"]
         assert tool["outputSchema"]["properties"]
@@ -72,9 +80,12 @@ def test_every_tool_has_a_schema_and_says_whether_it_changes_anything():
 @pytest.mark.parametrize(
     ("scopes", "names"),
     [
-        (["read"], {"recall", "context", "memory_show", "journal_query", "check_cooldown"}),
+        (["read"], {"recall", "context", "memory_show", "journal_query", "search_decisions", "check_cooldown"}),
         (["write"], {*WRITES}),
-        (["admin"], {"recall", "context", "memory_show", "journal_query", "check_cooldown", *WRITES}),
+        (
+            ["admin"],
+            {"recall", "context", "memory_show", "journal_query", "search_decisions", "check_cooldown", *WRITES},
+        ),
     ],
 )
 def test_a_token_brings_the_tools_of_its_scopes_and_calls_no_other(scopes, names):
