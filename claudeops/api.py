@@ -31,6 +31,7 @@ from memories.errors import Conflict
 from memories.models import Memory
 from sessions_app.api.alerts import router as alerts_router
 from sessions_app.api.routes import router as sessions_router
+from sessions_app.api.search import router as search_router
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,7 @@ for router in (
     proposals_router,
     journal_router,
     decisions_router,
+    search_router,
     sessions_router,
     alerts_router,
 ):

@@ -10,9 +10,12 @@ from django.contrib.admin.apps import SimpleAdminConfig
 from django.contrib.admin.checks import check_admin_app, check_dependencies
 from django.core import checks
 from django.db.backends.signals import connection_created
-from django.db.models.signals import post_migrate
+from django.db.models.signals import post_migrate, post_save
 
 from claudeops.lib.files import keep_private
+
+HAVE_A_HISTORY = ("memory", "proposal", "journalentry", "session", "event")
+"""Models of which each change is kept beside its row."""
 
 
 class ClaudeopsConfig(AppConfig):
@@ -23,7 +26,18 @@ class ClaudeopsConfig(AppConfig):
 
         last = apps.get_app_config("django_q")  # after sessions_app, memories and auth, in INSTALLED_APPS
         post_migrate.connect(roles.after_migrating, sender=last, dispatch_uid="claudeops.roles")
+        post_save.connect(_log_change, sender="admin.LogEntry", dispatch_uid="claudeops.journal")
         connection_created.connect(keep_private, dispatch_uid="claudeops.file_rights")
+
+
+def _log_change(instance: Any, created: bool, **kwargs: Any) -> None:
+    """Write into the journal what a person set in the admin. What memories, entries and records say has its history."""
+    from memories.library import journal
+
+    model = instance.content_type.model if instance.content_type else ""
+    if created and not kwargs.get("raw") and model not in HAVE_A_HISTORY:
+        what = f"{instance.object_repr}: {instance.get_change_message() or instance.get_action_flag_display()}"
+        journal.note("change", model.replace("_", "-") or "setting", what[:1_000], by=instance.user.get_username())
 
 
 class SignInLimitsConfig(AxesConfig):

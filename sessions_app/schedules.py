@@ -12,6 +12,7 @@ SCHEDULES = [
     {"name": "transcripts", "func": "sessions_app.tasks.sweep_transcripts", "minutes": 5, "offset": 4},
     {"name": "task_items", "func": "sessions_app.tasks.send_task_items", "minutes": 5, "offset": 2},
     {"name": "journal", "func": "sessions_app.tasks.keep_journal", "minutes": 60, "offset": 52},
+    {"name": "summaries", "func": "sessions_app.tasks.keep_summaries", "minutes": 24 * 60, "offset": 20},
     {"name": "prune", "func": "sessions_app.tasks.prune", "minutes": 24 * 60, "offset": 200},
     {"name": "relevance", "func": "sessions_app.tasks.adjust_relevance", "minutes": 7 * 24 * 60, "offset": 260},
 ]

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
+from claudeops import __version__
 from memories.curate import files as memory_files
 from memories.files import capture
 from memories.files.sync import sync_project
@@ -17,7 +18,7 @@ from memories.library import journal
 from memories.library.decisions import index as decisions
 from memories.models import Project
 from memories.observe import pipeline
-from sessions_app import learning, notifications, queue, reaper
+from sessions_app import learning, notifications, queue, reaper, summaries
 from sessions_app.credit import outcome
 from sessions_app.hooks import door
 from sessions_app.log import pruning
@@ -151,8 +152,15 @@ def keep_journal() -> None:
 
 
 def keep_journal_here() -> None:
+    what = f"Version {__version__} runs on {settings.CLAUDEOPS_HOST}."
+    journal.note("deploy", "claudeops", what, key=f"claudeops {__version__} {settings.CLAUDEOPS_HOST}")
     journal.catch_up()
     journal.commit_due()
+
+
+def keep_summaries() -> None:
+    """Write the summaries of the last day and week into the vault of this host."""
+    summaries.keep_due(settings.CLAUDEOPS_PUBLIC_URL, at=timezone.now())
 
 
 def keep_memory_files() -> None:

@@ -14,8 +14,10 @@ from sessions_app.web import (
     log,
     mcp,
     memory_sessions,
+    search,
     session,
     sessions,
+    summary,
 )
 
 urlpatterns: list[URLPattern] = [
@@ -49,6 +51,8 @@ urlpatterns: list[URLPattern] = [
     path("events/rows", events.EventList.as_poll(), name="events-rows"),
     path("mcp", mcp.mcp, name="mcp"),
     path("hooks/<str:event>", hooks.hooks, name="hooks"),
+    path("search", search.search, name="search"),
+    path("library/summary", summary.summary, name="summary"),
     path("cooldowns", cooldowns.cooldowns, name="cooldowns"),
     path("cooldowns/rows", cooldowns.rows, name="cooldowns-rows"),
 ]

@@ -47,6 +47,8 @@ PAGES = (
     ("Changes", "memory-changes", SEES_MEMORIES),
     ("Timed memories", "memories-timed", SEES_MEMORIES),
     ("Learning log", "transcripts", "memories.view_transcript"),
+    ("Search", "search", ""),
+    ("Summary", "summary", SEES_SESSIONS),
     ("Decisions", "decision-records", "memories.view_decision"),
     ("Journal", "journal", "memories.view_journalentry"),
     ("Inbox", "inbox", SEES_MEMORIES),
@@ -224,6 +226,8 @@ def _actions(user: Any, words: Sequence[str]) -> Iterator[Hit]:
         wanted = " ".join(words)
         search = f"{reverse('recall')}?{urlencode({'query': wanted})}"
         yield Hit(search, f"Search all memories for “{wanted}”", "recall", icon="search")
+        everything = f"{reverse('search')}?{urlencode({'q': wanted})}"
+        yield Hit(everything, f"Search everything for “{wanted}”", "all kinds", icon="search")
 
 
 KINDS: tuple[tuple[str, Callable[[Any, Sequence[str]], Iterator[Hit]]], ...] = (

@@ -22,7 +22,7 @@ class JournalFilterSet(django_filters.FilterSet):
 
     action (a verb), tool (a noun), project (slug), agent (slug), session (id), by (who wrote it), host, during (as
     `24h`, `7d`, `30d`, `90d`, or two times with `..` between, the first one included), and text (every word of it in
-    the detail or the reason). Text is looked for in the newest SEARCHED of the entries that the other filters leave.
+    the detail, the reason, the tool or the action). Text is looked for in the newest SEARCHED of the entries that the other filters leave.
     """
 
     action = django_filters.CharFilter(label="Action", max_length=40)
@@ -42,7 +42,8 @@ class JournalFilterSet(django_filters.FilterSet):
     def by_text(self, queryset: QuerySet[JournalEntry], name: str, value: str) -> QuerySet[JournalEntry]:
         rows = JournalEntry.objects.filter(pk__in=queryset.order_by("-at", "-pk").values("pk")[:SEARCHED])
         for word in value.split():
-            rows = rows.filter(Q(detail__icontains=word) | Q(reason__icontains=word))
+            said = Q(detail__icontains=word) | Q(reason__icontains=word)
+            rows = rows.filter(said | Q(tool__icontains=word) | Q(action__icontains=word))
         return rows
 
 

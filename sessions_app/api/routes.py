@@ -7,7 +7,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja import Router, Schema, Status
@@ -25,6 +24,7 @@ from sessions_app.events import acknowledgement
 from sessions_app.models import Agent, Event, Session, Trigger
 from sessions_app.models.agent import AgentQuerySet
 from sessions_app.queries.filters import EventFilterSet, SessionFilterSet
+from sessions_app.queries.search import visible_events, visible_sessions
 from sessions_app.runner.parts import answer_for
 
 BRIEF = ("task_id", "title", "write_scope", "excluded_paths", "read_first", "prohibited")
@@ -186,16 +186,6 @@ class DecisionOut(Schema):
     window_hours: float
     until: datetime | None
     since: datetime | None
-
-
-def visible_sessions(access: Access) -> QuerySet[Session]:
-    rows = Session.objects.all()
-    return rows.filter(project=access.project_id) if access.confined else rows
-
-
-def visible_events(access: Access) -> QuerySet[Event]:
-    rows = Event.objects.all()
-    return rows.filter(session__project=access.project_id) if access.confined else rows
 
 
 @router.get(

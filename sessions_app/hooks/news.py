@@ -12,7 +12,7 @@ from claudeops.lib.humanize import ago
 from memories.capture import gate
 from memories.capture.text import fold
 from memories.capture.topics import topics
-from memories.models import Project
+from memories.models import JournalEntry, Project
 from sessions_app.alerts import receive as alerts
 from sessions_app.cooldowns import limits
 from sessions_app.hooks.briefing import Line, line
@@ -21,7 +21,7 @@ from sessions_app.models import Event, Session, Status
 from sessions_app.models.event import Level
 
 DAY = timedelta(days=1)
-MOST_LIMITS, MOST_EVENTS, MOST_SESSIONS = 5, 6, 4
+MOST_LIMITS, MOST_EVENTS, MOST_SESSIONS, MOST_JOURNAL = 5, 6, 4, 4
 COLUMNS = ("id", "status", "status_reason", "summary", "queued_at", "agent__slug")
 WENT_WRONG = (Status.FAILED, Status.TIMED_OUT, Status.LOST, Status.ESCALATED)
 NOT_SHOWN = "(see it in the operations room)"
@@ -43,6 +43,15 @@ def events_of(project: Project, at: datetime) -> list[Line]:
             text = f"{ago(created_at, at)}: {words_of(message)}"
             lines.append(line(text, label=f"{level.value}, {service}" if service else level.value))
     return lines
+
+
+def journal_of(project: Project, at: datetime) -> list[Line]:
+    """Say what was done in the project within a week, the latest first; nothing that the gate holds."""
+    rows = JournalEntry.objects.filter(project=project.slug, held="", at__gt=at - 7 * DAY, at__lte=at)
+    return [
+        line(f"{ago(row.at, at)}: {words_of(row.detail)}", label=f"{row.action} {row.tool}")
+        for row in rows.order_by("-at", "-pk")[:MOST_JOURNAL]
+    ]
 
 
 def sessions_of(project: Project, at: datetime) -> list[Line]:

@@ -90,6 +90,7 @@ def briefing(call: HookCall, project: Project, *, budget: int) -> Briefing:
         Section("Told now", [_line(one.pk, one) for one in now]),
         Section("Limits in force", [] if call.session else news.limits_in_force(call.at)),
         Section("Events of the last day", news.events_of(project, call.at)),
+        Section("Journal of the last week", news.journal_of(project, call.at)),
         Section("Sessions of the last day", news.sessions_of(project, call.at)),
         Section("Memories", [_line(one.pk, one) for one in memories]),
     ]

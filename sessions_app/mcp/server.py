@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar
 
 from asgiref.sync import sync_to_async
@@ -159,6 +160,26 @@ class LoggedEntry(BaseModel):
     held: str
 
 
+class FoundRow(BaseModel):
+    title: str
+    url: str
+    beside: str
+    at: datetime | None
+
+
+class FoundKind(BaseModel):
+    """The hits of one kind; a count of 100 says as many or more."""
+
+    name: str
+    count: int
+    hits: list[FoundRow]
+    url: str
+
+
+class SearchAnswer(BaseModel):
+    kinds: list[FoundKind]
+
+
 class FoundDecision(BaseModel):
     """A decision record. `holds_instead`: the number of the one that holds in place of a superseded one.
 
@@ -242,6 +263,15 @@ def _add_reading(server: MCPServer[Any], access: Access) -> None:
         """Read what was done here lately, by whom and why. Use it before you change what somebody else may have."""
         answer = await _in_thread(tools.journal_query)(access, text, action, tool, during, limit)
         return JournalAnswer.model_validate(answer)
+
+    @server.tool(title="Search everything", annotations=READS)
+    async def search(
+        text: Annotated[str, Field(min_length=1, max_length=200, description="Words that are looked for.")],
+        kind: Literal["", "memories", "sessions", "events", "journal", "decisions"] = "",
+        limit: Limit = 5,
+    ) -> SearchAnswer:
+        """Search memories, sessions, events, the journal and decisions at once, each kind apart with its count."""
+        return SearchAnswer.model_validate(await _in_thread(tools.search)(access, text, kind, limit))
 
     @server.tool(title="Search decisions", annotations=READS)
     async def search_decisions(

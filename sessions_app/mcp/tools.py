@@ -30,6 +30,7 @@ from memories.taxonomy import GENERAL
 from sessions_app.cooldowns import limits
 from sessions_app.errors import InvalidSession, SessionNotFound
 from sessions_app.models import Agent, Event, Session
+from sessions_app.queries import search as one_search
 from sessions_app.runner.ingest import provenance_now
 from sessions_app.runner.markers import EventMarker
 from sessions_app.runner.parts import answer_for
@@ -122,6 +123,12 @@ def journal_query(access: Access, text: str, action: str, tool: str, during: str
 
 def journal_write(access: Access, action: str, tool: str, detail: str, reason: str) -> dict[str, Any]:
     return written(access, action, tool, detail, reason)
+
+
+def search(access: Access, text: str, kind: str, limit: int) -> dict[str, Any]:
+    """Return what has these words, each kind apart, as an agent is told it."""
+    found = one_search.search(access, text, kinds=[kind] if kind else (), limit=limit, told=True)
+    return {"kinds": [asdict(one) for one in found if one.count]}
 
 
 def search_decisions(access: Access, text: str, path: str) -> dict[str, Any]:

@@ -159,7 +159,7 @@ class EventFilterSet(django_filters.FilterSet):
 
 
 class EventListFilterSet(EventFilterSet):
-    """The filters of the page: those of the API, and text (every word of it in the message).
+    """The filters of the page: those of the API, and text (every word of it in the message or the service).
 
     Words are looked for in the newest SEARCHED of the events that the other filters leave.
     """
@@ -172,5 +172,5 @@ class EventListFilterSet(EventFilterSet):
         if oldest := newest[SEARCHED - 1 : SEARCHED].first():
             queryset = queryset.filter(created_at__gte=oldest)
         for word in value.split():
-            queryset = queryset.filter(message__icontains=word)
+            queryset = queryset.filter(Q(message__icontains=word) | Q(service__icontains=word))
         return queryset

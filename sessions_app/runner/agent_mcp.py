@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 SERVER = "claudeops"
-READ_TOOLS = ("recall", "memory_show", "check_cooldown", "journal_query", "search_decisions")
+READ_TOOLS = ("recall", "memory_show", "check_cooldown", "journal_query", "search", "search_decisions")
 WRITE_TOOLS = ("remember", "log_event", "journal_write")
 
 PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "DATABASE_URL", "DATABASE_URL_FILE", "SSL_CERT_FILE")

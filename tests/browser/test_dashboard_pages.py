@@ -27,6 +27,7 @@ SIDEBAR = [
     "Recall",
     "Memory file",
     "Learning log",
+    "Summary",
     "Decisions",
     "Journal",
     "Agents",

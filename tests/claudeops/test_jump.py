@@ -41,7 +41,7 @@ def test_it_finds_what_the_account_may_see(client, admin_client, django_user_mod
     person.user_permissions.add(Permission.objects.get(codename="view_memory"))
     assert {heading for heading, _ in jump.find(person, "restic")} == {"Services", "Memories", "Do"}
     assert [hit.url for _, hits in jump.find(person, "") for hit in hits] == [
-        "/", "/memories", "/memories/changes", "/memories/timed", "/inbox", "/memories/recall",
+        "/", "/memories", "/memories/changes", "/memories/timed", "/search", "/inbox", "/memories/recall",
         "/preferences", "/admin/", "/api/docs", "/jump/theme/dark", "/jump/theme/light",
     ]  # fmt: skip
     boss = django_user_model.objects.get(username="admin")

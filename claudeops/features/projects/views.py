@@ -30,6 +30,7 @@ from memories import store
 from memories.capture.statement import Provenance
 from memories.errors import InvalidProject
 from memories.files.tidy import shared_of
+from memories.library import journal
 from memories.lifecycle import verbs
 from memories.lifecycle.bulk import BULK_ACTIONS, EXTENDED_DAYS
 from memories.lifecycle.projects import add_project, set_project
@@ -174,6 +175,8 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
         except InvalidProject as error:
             form.refuse(error)
         else:
+            if changed:
+                journal.note("change", "project", f"{slug}: {', '.join(changed)}", by=actor(request), project=slug)
             message = f"The settings of {slug} are saved." if changed else "Nothing was changed."
             return moved(request, reverse("project", args=[slug]), message)
     status = 422 if form.errors else 200

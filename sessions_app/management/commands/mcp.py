@@ -12,8 +12,8 @@ from claudeops.lib.domain_error import DomainError
 
 class Command(BaseCommand):
     help = (
-        "Run the MCP server on stdin and stdout: recall, context, memory_show, journal_query, search_decisions, "
-        "check_cooldown, remember, log_event, journal_write."
+        "Run the MCP server on stdin and stdout: recall, context, memory_show, journal_query, search, "
+        "search_decisions, check_cooldown, remember, log_event, journal_write."
     )
     requires_system_checks: list[str] = []  # it starts with every session, and checks would delay it
 

@@ -26,6 +26,7 @@ ALL = (
     "transcripts",
     "task_items",
     "journal",
+    "summaries",
     "prune",
     "relevance",
     "sweep",
@@ -72,6 +73,7 @@ def test_what_runs_each_minute_hour_day_and_week():
         "claudeops:journal": 60,
         "claudeops:backup": 60,  # which makes one a day
         "claudeops:purges": 15,
+        "claudeops:summaries": 24 * 60,
         "claudeops:prune": 24 * 60,
         "claudeops:relevance": 7 * 24 * 60,
     }

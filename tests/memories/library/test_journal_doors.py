@@ -12,6 +12,7 @@ from memories.library import journal
 from memories.models import JournalEntry, JournalFile
 from sessions_app.mcp import tools
 from sessions_app.mcp.tools import access_for
+from sessions_app.tasks import keep_journal_here
 from tests.memories.library.conftest import lines_of
 from tests.support.api_callers import bearer, problem
 from tests.support.factories import AgentFactory, ProjectFactory, SessionFactory
@@ -123,3 +124,27 @@ def test_who_may_only_look_writes_nothing(vault, client):
     assert 'action="/library/journal/write"' not in client.get("/library/journal").content.decode()
     assert client.post("/library/journal/write", {"action": "add", "tool": "x", "detail": "y"}).status_code == 403
     assert client.get("/library/journal/write").status_code in (403, 405)
+
+
+def test_what_a_person_sets_in_the_admin_and_which_version_runs_is_logged(
+    vault, admin_client, django_capture_on_commit_callbacks
+):
+    agent = AgentFactory(slug="homelab-mend")
+    ProjectFactory(slug="shop")
+    address = "/admin/auth/group/add/"
+    with django_capture_on_commit_callbacks(execute=True):
+        assert admin_client.post(address, {"name": "night shift"}).status_code == 302
+        assert admin_client.post(f"/admin/sessions_app/agent/{agent.pk}/delete/", {"post": "yes"}).status_code == 302
+        form = {"memories_in_prompt": "5", "memory_budget": "100", "used_means": "injected", "name": "The shop"}
+        assert admin_client.post("/projects/shop/settings", form).status_code in (204, 302)
+    for _ in range(2):
+        with django_capture_on_commit_callbacks(execute=True):
+            keep_journal_here()
+    found = JournalEntry.objects.order_by("pk").values_list("action", "tool", "by", "detail")
+    assert [(action, tool, by) for action, tool, by, _ in found] == [
+        ("change", "group", "admin"),
+        ("change", "agent", "admin"),
+        ("change", "project", "admin"),
+        ("deploy", "claudeops", "claudeops"),
+    ]
+    assert "night shift" in found[0][3] and "Deletion" in found[1][3] and "name" in found[2][3]

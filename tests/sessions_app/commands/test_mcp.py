@@ -57,6 +57,7 @@ def test_a_client_recalls_and_remembers_for_the_session_it_is_started_for():
         "context",
         "memory_show",
         "journal_query",
+        "search",
         "search_decisions",
         "check_cooldown",
         "remember",
@@ -74,7 +75,15 @@ def test_a_client_recalls_and_remembers_for_the_session_it_is_started_for():
 @pytest.mark.processes
 def test_read_only_it_offers_no_tool_that_writes():
     names, (answer,) = ask(["--read-only"], ("remember", {"observation": "Not to be stored", "category": "timing"}))
-    assert names == ["recall", "context", "memory_show", "journal_query", "search_decisions", "check_cooldown"]
+    assert names == [
+        "recall",
+        "context",
+        "memory_show",
+        "journal_query",
+        "search",
+        "search_decisions",
+        "check_cooldown",
+    ]
     assert answer.is_error
     assert not Memory.objects.exists()
 

@@ -32,5 +32,13 @@ def test_a_client_elsewhere_asks_over_http_with_a_token(live_server):
                 return names, await client.call_tool("recall", {"query": "nightly backup"})
 
     names, answer = anyio.run(talk)
-    assert names == ["recall", "context", "memory_show", "journal_query", "search_decisions", "check_cooldown"]
+    assert names == [
+        "recall",
+        "context",
+        "memory_show",
+        "journal_query",
+        "search",
+        "search_decisions",
+        "check_cooldown",
+    ]
     assert [hit["id"] for hit in answer.structured_content["memories"]] == [known.pk]

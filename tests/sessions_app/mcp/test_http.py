@@ -64,6 +64,7 @@ def test_every_tool_has_a_schema_and_says_whether_it_changes_anything():
         "context",
         "memory_show",
         "journal_query",
+        "search",
         "search_decisions",
         "check_cooldown",
         *WRITES,
@@ -80,11 +81,23 @@ def test_every_tool_has_a_schema_and_says_whether_it_changes_anything():
 @pytest.mark.parametrize(
     ("scopes", "names"),
     [
-        (["read"], {"recall", "context", "memory_show", "journal_query", "search_decisions", "check_cooldown"}),
+        (
+            ["read"],
+            {"recall", "context", "memory_show", "journal_query", "search", "search_decisions", "check_cooldown"},
+        ),
         (["write"], {*WRITES}),
         (
             ["admin"],
-            {"recall", "context", "memory_show", "journal_query", "search_decisions", "check_cooldown", *WRITES},
+            {
+                "recall",
+                "context",
+                "memory_show",
+                "journal_query",
+                "search",
+                "search_decisions",
+                "check_cooldown",
+                *WRITES,
+            },
         ),
     ],
 )
