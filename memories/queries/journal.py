@@ -22,7 +22,8 @@ class JournalFilterSet(django_filters.FilterSet):
 
     action (a verb), tool (a noun), project (slug), agent (slug), session (id), by (who wrote it), host, during (as
     `24h`, `7d`, `30d`, `90d`, or two times with `..` between, the first one included), and text (every word of it in
-    the detail, the reason, the tool or the action). Text is looked for in the newest SEARCHED of the entries that the other filters leave.
+    the detail, the reason, the tool or the action). Text is looked for in the newest SEARCHED of the entries that the
+    other filters leave.
     """
 
     action = django_filters.CharFilter(label="Action", max_length=40)
