@@ -17,6 +17,7 @@ from memories.web import (
     memory_file,
     recall,
     review,
+    skills,
     telemetry,
     transcripts,
 )
@@ -66,6 +67,7 @@ urlpatterns: list[URLPattern] = [
     path("library/journal", journal.JournalList.as_view(), name="journal"),
     path("library/journal/write", journal.write, name="journal-write"),
     path("library/journal/<str:uid>", journal.entry, name="journal-entry"),
+    path("library/skills/<int:pk>", skills.skill, name="skill"),
     path("library/decisions", decision_records.DecisionRecords.as_view(), name="decision-records"),
     path("library/decisions/<slug:slug>/<str:name>", decision_records.decision, name="decision-record"),
     path("learning-log", transcripts.TranscriptList.as_view(), name="transcripts"),

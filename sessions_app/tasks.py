@@ -14,7 +14,7 @@ from claudeops import __version__
 from memories.curate import files as memory_files
 from memories.files import capture
 from memories.files.sync import sync_project
-from memories.library import journal
+from memories.library import journal, skills
 from memories.library.decisions import index as decisions
 from memories.models import Project
 from memories.observe import pipeline
@@ -101,6 +101,7 @@ def sync_files_of(project_id: int) -> None:
     if project is None or (not Path(project.path).is_dir() and set(queue.living_hosts()) - {settings.CLAUDEOPS_HOST}):
         return
     decisions.sync(project)
+    skills.sync(project)
     results = [one for one in sync_project(project) if one.changed or one.problem]
     if results:
         logger.info("project %s: agent files synced: %s", project, results)
@@ -153,6 +154,7 @@ def keep_journal() -> None:
 
 def keep_journal_here() -> None:
     what = f"Version {__version__} runs on {settings.CLAUDEOPS_HOST}."
+    skills.sync(None)
     journal.note("deploy", "claudeops", what, key=f"claudeops {__version__} {settings.CLAUDEOPS_HOST}")
     journal.catch_up()
     journal.commit_due()

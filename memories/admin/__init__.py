@@ -106,6 +106,7 @@ record(
     filters="status project",
     search="title text",
 )
+record(models.Skill, "name project path problem host", filters="project", search="name description")
 record(models.JournalFile, "host month lines broken size problem", filters="host")
 record(
     models.Transcript,

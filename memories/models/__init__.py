@@ -49,7 +49,7 @@ from memories.models.index import (
     ProjectTag,
     TelemetryCount,
 )
-from memories.models.library import Decision, JournalEntry, JournalFile
+from memories.models.library import Decision, JournalEntry, JournalFile, Skill
 from memories.models.memory import (
     Exposure,
     Inactive,
@@ -164,6 +164,7 @@ __all__ = [
     "Scope",
     "SeenCommit",
     "Segment",
+    "Skill",
     "Source",
     "Stage",
     "StageName",

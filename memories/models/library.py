@@ -109,3 +109,25 @@ class Decision(models.Model):
     @property
     def path(self) -> str:
         return f"{self.folder}/{self.name}"
+
+
+class Skill(models.Model):
+    """A `SKILL.md` of a project, or of the account that runs the workers (`project` None), as it was last read."""
+
+    project = models.ForeignKey("memories.Project", null=True, on_delete=models.CASCADE, related_name="skills")
+    host = models.CharField(max_length=255)
+    path = models.CharField(max_length=500, help_text="Absolute, on its host.")
+    name = MaskedCharField(max_length=100)
+    description = MaskedTextField(blank=True, default="")
+    text = MaskedTextField(blank=True, default="")
+    problem = MaskedCharField(max_length=500, blank=True, default="")
+    size = models.PositiveBigIntegerField(default=0)
+    modified_ns = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        db_table = "skills"
+        ordering = ["name", "path"]
+        constraints = [models.UniqueConstraint(fields=["host", "path"], name="skills_once")]
+
+    def __str__(self) -> str:
+        return f"skill {self.name}"

@@ -1,4 +1,4 @@
-"""`/api/search`: memories, sessions, events, journal and decisions at once, each kind apart."""
+"""`/api/search`: memories, sessions, events, journal, decisions and skills at once, each kind apart."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SearchOut(Schema):
 @router.get(
     "/search",
     **needs(Scope.READ, SearchOut),
-    summary="Search memories, sessions, events, journal and decisions",
+    summary="Search memories, sessions, events, journal, decisions and skills",
 )
 def find(
     request: HttpRequest,

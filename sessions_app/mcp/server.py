@@ -267,10 +267,10 @@ def _add_reading(server: MCPServer[Any], access: Access) -> None:
     @server.tool(title="Search everything", annotations=READS)
     async def search(
         text: Annotated[str, Field(min_length=1, max_length=200, description="Words that are looked for.")],
-        kind: Literal["", "memories", "sessions", "events", "journal", "decisions"] = "",
+        kind: Literal["", "memories", "sessions", "events", "journal", "decisions", "skills"] = "",
         limit: Limit = 5,
     ) -> SearchAnswer:
-        """Search memories, sessions, events, the journal and decisions at once, each kind apart with its count."""
+        """Search memories, sessions, events, the journal, decisions and skills at once, each kind apart."""
         return SearchAnswer.model_validate(await _in_thread(tools.search)(access, text, kind, limit))
 
     @server.tool(title="Search decisions", annotations=READS)

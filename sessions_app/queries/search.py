@@ -1,4 +1,4 @@
-"""One search: memories, sessions, events, journal and decisions, each kind apart with its count.
+"""One search: memories, sessions, events, journal, decisions and skills, each kind apart with its count.
 
 Memories are found by recall; of the others, which have no index of words, those that have every word of the text: of
 sessions, events and journal entries among the newest SEARCHED.
@@ -17,7 +17,7 @@ from django.urls import reverse
 
 from memories.access import Access
 from memories.injection.escape import safe
-from memories.library import journal
+from memories.library import journal, skills
 from memories.library.decisions.filters import DecisionFilterSet, visible_decisions
 from memories.library.decisions.index import told_title
 from memories.queries.journal import JournalFilterSet, visible_entries
@@ -45,7 +45,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The hits of one kind: `count` in all, MOST_COUNTED for as many or more; `url` is their list with this text."""
+    """The hits of one kind: `count` in all, MOST_COUNTED for as many or more.
+
+    `url` is their list with this text, "" for none.
+    """
 
     name: str
     count: int
@@ -130,10 +133,24 @@ def _decisions(asked: _Asked) -> Kind:
     return _kind("decisions", asked, rows, hit, page="decision-records")
 
 
-def _kind(name: str, asked: _Asked, rows: QuerySet[Any], hit: Callable[[_Asked, Any], Hit], *, page: str = "") -> Kind:
+def _skills(asked: _Asked) -> Kind:
+    rows = skills.matching(skills.visible_skills(asked.access), asked.text).select_related("project").defer("text")
+
+    def hit(asked: _Asked, row: Any) -> Hit:
+        title = f"{asked.said(row.name)}: {asked.said(row.description)}"
+        return Hit(title, reverse("skill", args=[row.pk]), row.project.slug if row.project else "the account's")
+
+    return _kind("skills", asked, rows, hit, page="")
+
+
+def _kind(
+    name: str, asked: _Asked, rows: QuerySet[Any], hit: Callable[[_Asked, Any], Hit], *, page: str | None = None
+) -> Kind:
+    """Count and show the rows; `page` is the name of their list where it is another one, "" for none."""
     shown = list(rows[: asked.limit])
     count = len(shown) if len(shown) < asked.limit else rows[:MOST_COUNTED].count()
-    return Kind(name, count, tuple(hit(asked, row) for row in shown), _address(page or name, text=asked.text))
+    url = "" if page == "" else _address(page or name, text=asked.text)
+    return Kind(name, count, tuple(hit(asked, row) for row in shown), url)
 
 
 def _address(page: str, **query: str) -> str:
@@ -146,6 +163,7 @@ KINDS: Mapping[str, Callable[[_Asked], Kind]] = {
     "events": _events,
     "journal": _journal,
     "decisions": _decisions,
+    "skills": _skills,
 }
 
 

@@ -16,6 +16,7 @@ SEES = {
     "events": "sessions_app.view_event",
     "journal": "memories.view_journalentry",
     "decisions": "memories.view_decision",
+    "skills": "memories.view_skill",
 }
 EACH = 8
 

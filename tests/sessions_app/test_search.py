@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission
 from django.core.management import call_command
 
 from memories.library import journal
-from memories.models import Decision
+from memories.models import Decision, Skill
 from sessions_app.mcp import tools
 from sessions_app.mcp.tools import access_for
 from sessions_app.queries.search import KINDS
@@ -33,6 +33,8 @@ def cellar(settings, tmp_path):
         Decision.objects.create(
             project=project, folder="adr", name="0001-x.md", number=1, title="Zinfandel lies cool", status="accepted"
         )
+        text = {"description": "How zinfandel is poured", "path": f"/{project.slug}/SKILL.md"}
+        Skill.objects.create(project=project, host="vm", name="pour", **text)
     return cellar
 
 
@@ -42,7 +44,7 @@ def test_each_kind_is_found_apart_with_its_count_and_its_address(cellar, capsys,
     assert list(answer) == list(KINDS)
     assert {name: one["count"] for name, one in answer.items()} == dict.fromkeys(KINDS, 2)
     for one in answer.values():
-        assert admin_client.get(one["url"]).status_code == 200, one["url"]
+        assert one["name"] == "skills" or admin_client.get(one["url"]).status_code == 200, one["url"]
         for hit in one["hits"]:
             assert admin_client.get(hit["url"]).status_code == 200, hit["url"]
             assert "infandel" in hit["title"]
@@ -58,7 +60,9 @@ def test_a_caller_sees_its_own_project_alone_and_no_hostile_text(cellar):
     journal.write("note", "rack", HOSTILE, project="cellar", by="eve")
     Decision.objects.create(project=cellar, folder="adr", name="2.md", number=2, title=HOSTILE, status="accepted")
     found = tools.search(access_for(project="cellar"), "zinfandel", "", 10)["kinds"]
-    assert {one["name"]: one["count"] for one in found} == {name: 1 if name == "memories" else 2 for name in KINDS}
+    assert {one["name"]: one["count"] for one in found} == {
+        name: 1 if name in ("memories", "skills") else 2 for name in KINDS
+    }
     assert "Eve" not in json.dumps(found, default=str) and "other" not in json.dumps(found, default=str)
     caller = bearer("read", project=cellar)
     answer = caller.get("/api/search?q=zinfandel&limit=1").json()["kinds"]

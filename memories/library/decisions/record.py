@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import takewhile
 from typing import Any
 
 import yaml
 
 from claudeops.lib.tracked_file.document import FRONT, Document, Line, decode
 from memories.capture.text import fold
+from memories.library import front_matter
 
 PROPOSED, ACCEPTED, SHIPPED = "proposed", "accepted", "shipped"
 SUPERSEDED, DEPRECATED, REJECTED = "superseded", "deprecated", "rejected"
@@ -44,9 +46,9 @@ LINK = re.compile(
 BY = re.compile(r"\b(?:superseded|superceded|replaced|amended|obsoleted)[- ]+(?:by|through)\b:?", re.IGNORECASE)
 OVER = re.compile(r"\b(?:supersedes|supercedes|replaces|obsoletes)\b:?", re.IGNORECASE)
 PATH = re.compile(r"`(?=[^`\n]*\w)([\w.@~*-]*/[\w.@*/{}-]*)`")
+ITEM = re.compile(r"[ \t]*- ")
 LONGEST_LINE = 2_000
 """Characters of a line that are looked at."""
-LONGEST_FRONT = 64 * 1024
 MOST_PATHS = 40
 FACTS = {
     "status": "status",
@@ -91,13 +93,6 @@ class Record:
     def key(self) -> str:
         """Return what links name it by."""
         return str(self.number) if self.number is not None else self.name
-
-
-class _Loader(yaml.SafeLoader):
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.events.AliasEvent):
-            raise yaml.YAMLError("an alias is not read")
-        return super().compose_node(parent, index)
 
 
 def number_of(name: str) -> int | None:
@@ -189,19 +184,10 @@ def _facts(document: Document, problems: list[str]) -> dict[str, list[str]]:
 
 
 def _front(document: Document, problems: list[str]) -> Iterator[tuple[str, str]]:
-    count = sum(one == FRONT for one in document.classes)
-    text = "".join(f"{text}\n" for text, _ in document.lines[1 : count - 1]) if count else ""
-    if not text or document.lines[0][0].startswith("+"):
-        return
-    try:
-        if len(text) > LONGEST_FRONT:
-            raise yaml.YAMLError("it is too long")
-        data = yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader)
-    except (yaml.YAMLError, ValueError, RecursionError):
-        data = dict(re.findall(r"^([\w -]+?):[ \t]*(.*)$", text, re.MULTILINE))
-        problems.append("its front matter is no YAML")
-    for key, value in data.items() if isinstance(data, dict) else ():
-        if name := FACTS.get(str(key).casefold().replace("_", "-")):
+    data, problem = front_matter.read(document)
+    problems += [problem] if problem else []
+    for key, value in data.items():
+        if name := FACTS.get(key.casefold().replace("_", "-")):
             for one in value if isinstance(value, list) else [value]:
                 if one is not None:
                     yield name, fold(str(one))
@@ -313,6 +299,10 @@ def _put_link(document: Document, link: tuple[str, str, str]) -> Document:
             return _with_front(document, key, value)
         old, end = document.lines[at]
         before = old.partition(":")[2].strip().strip("[]")
+        items = list(takewhile(lambda place: ITEM.match(document.lines[place][0]), range(at + 1, len(document.lines))))
+        if not before and items:
+            item, below = document.lines[items[-1]][0], items[-1] + 1
+            return document.put(below, below, [(f"{item[: item.index('-')]}- {value}", end)])
         new = f"[{before}, {value}]" if before else value
         return document.put(at, at + 1, [(f"{old.partition(':')[0]}: {new}", end)])
     words = f"{'Superseded by' if name == 'superseded_by' else 'Supersedes'} [{text}]({file})"

@@ -1,4 +1,4 @@
-"""`manage.py search`: memories, sessions, events, journal and decisions at once."""
+"""`manage.py search`: memories, sessions, events, journal, decisions and skills at once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from sessions_app.queries.search import KINDS, MOST_COUNTED, search
 
 
 class Command(SoleCommand):
-    help = (
-        "Search memories, sessions, events, journal and decisions at once. Memories by recall, all else by every word."
-    )
+    help = "Search memories (by recall), sessions, events, journal, decisions and skills (by every word) at once."
 
     def run(
         self,

@@ -142,6 +142,7 @@ def test_every_text_column_masks_itself_or_holds_names_keys_paths_or_numbers():
         "memories.Decision": {"folder", "name", "status"},
         "memories.JournalEntry": {"action", "agent", "held", "host", "project", "tool", "uid"},
         "memories.JournalFile": {"host", "month", "problem"},
+        "memories.Skill": {"host", "path"},
         "memories.MemoryFile": {"blame", "branch", "commit", "host", "sha256", "stamp"},
         "memories.MemoryFileCommit": {"sha", "agents"},
         "memories.ModelCall": {"role", "backend", "prompt_hash"},

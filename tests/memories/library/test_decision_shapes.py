@@ -115,6 +115,13 @@ def test_a_link_is_written_in_the_shape_of_its_record():
         assert "2" in later.supersedes and later.status == status, text
 
 
+def test_a_list_of_links_over_several_lines_gets_one_more():
+    before = b"---\nstatus: accepted\nsupersedes:\n  - 3\n  - 4\ntags: [a]\n---\n# X\n"
+    after = with_status(before, "accepted", link=("supersedes", "9. Y", "0009-y.md"))
+    assert after == before.replace(b"  - 4\n", b"  - 4\n  - 9\n")
+    assert parse("0010-x.md", after).supersedes == ("3", "4", "9")
+
+
 def test_the_words_of_a_status():
     for word, status in {
         "Accepted": "accepted",
