@@ -100,9 +100,9 @@ def sync_files_of(project_id: int) -> None:
     project = Project.objects.filter(pk=project_id).exclude(path="").first()
     if project is None or (not Path(project.path).is_dir() and set(queue.living_hosts()) - {settings.CLAUDEOPS_HOST}):
         return
+    results = [one for one in sync_project(project) if one.changed or one.problem]
     decisions.sync(project)
     skills.sync(project)
-    results = [one for one in sync_project(project) if one.changed or one.problem]
     if results:
         logger.info("project %s: agent files synced: %s", project, results)
 

@@ -56,7 +56,7 @@ def _files(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:
     top = root.resolve()
     for folder in folders:
         for path in sorted((top / folder).glob(f"*/{NAME}"))[:MOST]:
-            if path.resolve() == path and len(str(path)) <= 500:
+            if path.resolve() == path and len(str(path)) <= 500 and str(path).isprintable():
                 yield path
 
 

@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('folder', models.CharField(max_length=200)),
-                ('name', models.CharField(max_length=200)),
+                ('name', models.CharField(max_length=255)),
                 ('number', models.PositiveIntegerField(null=True)),
                 ('title', models.CharField(max_length=300)),
                 ('status', models.CharField(blank=True, default='', max_length=12)),

@@ -78,7 +78,7 @@ class Decision(models.Model):
 
     project = models.ForeignKey("memories.Project", on_delete=models.CASCADE, related_name="decisions")
     folder = models.CharField(max_length=200)
-    name = models.CharField(max_length=200)
+    name = models.CharField(max_length=255)
     number = models.PositiveIntegerField(null=True)
     title = MaskedCharField(max_length=300)
     status = models.CharField(max_length=12, blank=True, default="")

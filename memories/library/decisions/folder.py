@@ -62,7 +62,7 @@ def folder_of(root: Path) -> Path:
 def files_of(folder: Path) -> list[Path]:
     """Return the files of records, by name. Raises Unusable."""
     try:
-        names = sorted(path.name for path in folder.iterdir() if path.suffix == ".md")
+        names = sorted(path.name for path in folder.iterdir() if path.suffix == ".md" and path.name.isprintable())
     except FileNotFoundError:
         return []
     except OSError as error:

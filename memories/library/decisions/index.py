@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from memories.library.decisions.record import HOLDS, parse
 from memories.models import Decision, Project, trust
 
 COLUMNS = ("number", "title", "status", "day", "deciders", "tags", "supersedes", "superseded_by", "paths", "services")
-PATHS_IN_TEXT = re.compile(r"[\w.@~-]+(?:/[\w.@*~-]+)+")
+PATHS_IN_TEXT = re.compile(r"(?<![\w.@~-])[\w.@~-]+(?:/[\w.@*~-]+)+")
 LISTS = ("deciders", "tags", "supersedes", "superseded_by", "paths")
+MOST_PATHS = 100
+"""Paths in the text of a task that are looked at."""
 MOST_NAMED = 5
 """Decisions that a prompt or a hook names at once."""
 LONGEST_TITLE = 120
@@ -81,7 +84,8 @@ def governing(project: Project, subject: Subject) -> list[Decision]:
     In place of a superseded one its successor is returned.
     """
     rows = list(Decision.objects.filter(project=project).defer("text"))
-    paths = (*subject.paths, *PATHS_IN_TEXT.findall(subject.text))
+    written = (match[0].rstrip(".") for match in islice(PATHS_IN_TEXT.finditer(subject.text), MOST_PATHS))
+    paths = (*subject.paths, *written)
     about = [
         row
         for row in rows

@@ -139,6 +139,7 @@ def test_the_index_is_made_again_from_the_files(shop):
     put(shop, "0001-a.md", "accepted", "A", "tags: [x]\n")
     put(shop, "0002-b.md", "proposed", "B")
     (Path(shop.path) / "docs" / "adr" / "README.md").write_text("# Records\n")
+    (Path(shop.path) / "docs" / "adr" / "0009-\udcff.md").write_text("# No name that a database stores\n")
     sync_files_of(shop.pk)
     before = list(Decision.objects.order_by("name").values("name", "number", "title", "status", "tags", "text"))
     assert [one["number"] for one in before] == [1, 2]
