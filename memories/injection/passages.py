@@ -6,6 +6,7 @@ takes together with it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,6 +24,7 @@ from memories.models import Verdict
 WITH_IT = "left out with what stands beside it: {}"
 CODE_STANDS = "it holds code, which is not told"
 SECTION_LEVEL = 2
+SEPARATORS = re.compile(r"[-_./:@+*~]+")
 DEEPEST = 6
 
 X = TypeVar("X")
@@ -92,6 +94,11 @@ def held(text: str) -> str:
     """Return why the gate holds a text; "" when it does not. Kept, since a hook waits for all lines of a file."""
     judged = judge(text, fold(text))
     return judged.reason if judged.verdict == Verdict.HOLD else ""
+
+
+def as_words(name: str) -> str:
+    """Return the words of a name that stands for one thing, such as a file's: a sentence can be written as one."""
+    return SEPARATORS.sub(" ", name).strip()
 
 
 @lru_cache(maxsize=4096)

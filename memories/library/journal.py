@@ -33,6 +33,7 @@ from memories.capture.gate import judge
 from memories.capture.text import fold
 from memories.errors import EntryNotFound, InvalidEntry
 from memories.injection.escape import safe
+from memories.injection.passages import as_words
 from memories.library import vault
 from memories.library.vocabulary import KINDS, canonical, checked, merged_words, nearest
 from memories.models import JournalEntry, JournalFile, Verdict, to_utc
@@ -41,6 +42,8 @@ from memories.telemetry import record
 logger = logging.getLogger(__name__)
 
 FOLDER = "journal"
+NAME_WORDS = 3
+"""Words of a tool that are told, although the gate holds its entry: so many name something, and order nothing."""
 MONTH = re.compile(r"(\d{4}-\d{2})\.jsonl\Z")
 LONGEST = {"detail": 4_000, "reason": 2_000, "agent": 64, "project": 64, "host": 255, "by": 150}
 LONGEST_LINE = 64 * 1024
@@ -284,7 +287,7 @@ def _entry(line: bytes, file: JournalFile, merged: Mapping[str, Mapping[str, str
         action=action,
         tool=tool,
         session_id=session if isinstance(session, int) and 0 < session < 2**63 else None,
-        held=_held(texts["detail"], texts["reason"]),
+        held=_held(texts["detail"], texts["reason"], as_words(f"{action} {tool}")),
         file=file,
         line=file.lines,
         **texts,
@@ -378,6 +381,8 @@ def as_data(entry: JournalEntry, *, told: bool = False) -> dict[str, Any]:
     }
     if told:
         data |= {name: "" if entry.held else safe(str(data[name])) for name in ("detail", "reason")}
+        if entry.held and len(as_words(entry.tool).split()) > NAME_WORDS:
+            data["tool"] = ""
     return data
 
 

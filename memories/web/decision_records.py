@@ -19,8 +19,7 @@ from claudeops.lib.list_view.keyset import both, whole_to
 from claudeops.lib.list_view.view import ListView
 from claudeops.lib.tracked_file.document import FRONT, Document
 from memories.library.decisions.filters import DecisionFilterSet
-from memories.library.decisions.index import successor_of
-from memories.library.decisions.record import HOLDS, REJECTED, STATUSES, SUPERSEDED
+from memories.library.decisions.record import HOLDS, REJECTED, STATUSES, SUPERSEDED, successor_of
 from memories.models import Decision, Project
 
 SEES = "memories.view_decision"

@@ -19,7 +19,7 @@ from memories.access import Access
 from memories.injection.escape import safe
 from memories.library import journal, skills
 from memories.library.decisions.filters import DecisionFilterSet, visible_decisions
-from memories.library.decisions.index import told_title
+from memories.library.decisions.index import told_key, told_text
 from memories.queries.journal import JournalFilterSet, visible_entries
 from memories.recall.service import Question, ask
 from sessions_app.hooks.news import words_of
@@ -126,7 +126,7 @@ def _decisions(asked: _Asked) -> Kind:
     rows = filters.qs.select_related("project").defer("text").order_by("project__slug", "number", "name")
 
     def hit(asked: _Asked, row: Any) -> Hit:
-        title = f"{row.key}: {told_title(row) if asked.told else row.title}"
+        title = f"{told_key(row.key) if asked.told else row.key}: {told_text(row.title) if asked.told else row.title}"
         address = reverse("decision-record", args=[row.project.slug, row.name])
         return Hit(title, address, f"{row.status or 'no status'}, {row.project.slug}")
 

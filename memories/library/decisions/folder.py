@@ -19,7 +19,6 @@ from memories.errors import Conflict, DecisionNotFound, InvalidDecision
 from memories.library import vault
 from memories.library.decisions.record import (
     ACCEPTED,
-    HOLDS,
     PROPOSED,
     STATUSES,
     SUPERSEDED,
@@ -184,18 +183,6 @@ def _above(records: Sequence[Record], record: Record) -> set[str]:
             above.add(key)
             rest += by_key[key].superseded_by if key in by_key else ()
     return above
-
-
-def successor(records: Sequence[Record], record: Record) -> Record | None:
-    """Return the record that holds in place of a superseded one; None where none is known."""
-    by_key, seen = {one.key: one for one in records}, {record.key}
-    while record.superseded_by:
-        nearest = by_key.get(record.superseded_by[-1])
-        if nearest is None or nearest.key in seen:
-            return None
-        seen.add(nearest.key)
-        record = nearest
-    return record if record.status in HOLDS or len(seen) > 1 else None
 
 
 def check(folder: Path) -> list[Problem]:

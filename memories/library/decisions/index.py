@@ -14,21 +14,21 @@ from django.db import transaction
 from claudeops.lib.tracked_file import disk
 from claudeops.lib.tracked_file.disk import Unusable
 from memories.injection.escape import safe
-from memories.injection.passages import held, topics_of
+from memories.injection.passages import as_words, held, topics_of
 from memories.injection.tags import Subject, is_glob, matches, overlap, tidied
 from memories.library.decisions.folder import files_of, folder_of
-from memories.library.decisions.record import HOLDS, parse
+from memories.library.decisions.record import HOLDS, parse, successor_of
 from memories.models import Decision, Project, trust
 
 COLUMNS = ("number", "title", "status", "day", "deciders", "tags", "supersedes", "superseded_by", "paths", "services")
 PATHS_IN_TEXT = re.compile(r"(?<![\w.@~-])[\w.@~-]+(?:/[\w.@*~-]+)+")
-LISTS = ("deciders", "tags", "supersedes", "superseded_by", "paths")
+LISTS = ("deciders", "tags", "paths")
 MOST_PATHS = 100
 """Paths in the text of a task that are looked at."""
 MOST_NAMED = 5
 """Decisions that a prompt or a hook names at once."""
-LONGEST_TITLE = 120
-"""Characters of a title that is told."""
+LONGEST_TOLD = 120
+"""Characters of a text of a record that is told."""
 
 
 def sync(project: Project) -> int:
@@ -97,46 +97,55 @@ def governing(project: Project, subject: Subject) -> list[Decision]:
     return list({row.pk: row for row in named if row is not None}.values())[:MOST_NAMED]
 
 
-def successor_of(row: Decision, by_key: dict[str, Decision]) -> Decision | None:
-    """Return the decision that holds in place of a superseded one; None where there is none."""
-    seen: set[str] = set()
-    while row.status not in HOLDS:
-        after = next((by_key[key] for key in map(str, row.superseded_by) if key in by_key), None)
-        if after is None or after.key in seen:
-            return None
-        seen.add(after.key)
-        row = after
-    return row
+def told_text(text: str) -> str:
+    """Return a text of a record as an agent is told it; "" for one that the gate holds or that wants a person.
 
-
-def told_title(row: Decision) -> str:
-    """Return a title as an agent is told it; "" for one that the gate holds or that touches what wants a person.
-
-    Whoever writes in the repository writes titles: in `strict` trust none is told, since the file can be read.
+    Whoever writes in the repository writes titles, tags and the names of files: in `strict` trust only what has up to
+    two words is told, since the file can be read.
     """
-    waits = trust.mode() == trust.STRICT or held(row.title) or topics_of(row.title)
-    return "" if waits or len(row.title) > LONGEST_TITLE else safe(row.title)
+    words = as_words(text)
+    waits = bool(held(text) or held(words) or topics_of(words))
+    if trust.mode() == trust.STRICT:
+        waits = waits or len(words.split()) > 2
+    return "" if waits or len(text) > LONGEST_TOLD else safe(text)
+
+
+def told_file(row: Decision) -> str:
+    """Return where a record stands; of a name that is not told its number alone."""
+    if name := told_text(row.name):
+        return f"{safe(row.folder)}/{name}"
+    return f"{safe(row.folder)}/{row.name[: -len(row.name.lstrip('0123456789'))]}*.md"
+
+
+def told_key(key: object) -> str:
+    return str(key) if str(key).isdecimal() else told_text(str(key)) or "a file without a number"
+
+
+def told_list(texts: Sequence[str]) -> list[str]:
+    """Return the texts of a list that are told; none where together they say what the gate holds."""
+    whole = as_words(" and ".join(texts))
+    return [] if held(whole) else [told for text in texts if (told := told_text(text))]
 
 
 def line_of(row: Decision) -> str:
     """Return a decision in one line for an agent: its number, title, status and file."""
-    title = f" “{told}”" if (told := told_title(row)) else ""
-    replaced = f", in place of {', '.join(map(safe, map(str, row.supersedes)))}" if row.supersedes else ""
-    return f"decision {safe(row.key)}{title} ({row.status or 'no status'}{replaced}): {safe(row.path)}"
+    title = f" “{told}”" if (told := told_text(row.title)) else ""
+    replaced = f", in place of {', '.join(map(told_key, row.supersedes))}" if row.supersedes else ""
+    return f"decision {told_key(row.key)}{title} ({row.status or 'no status'}{replaced}): {told_file(row)}"
 
 
-def as_data(row: Decision, *, told: bool = False) -> dict[str, Any]:
-    clean = safe if told else str
-    data = {
+def as_told(row: Decision) -> dict[str, Any]:
+    """Return a record as agents and programs get it."""
+    return {
         "project": row.project.slug,
-        "key": row.key,
-        "title": told_title(row) if told else row.title,
+        "key": told_key(row.key),
+        "title": told_text(row.title),
         "status": row.status,
         "date": row.day.isoformat() if row.day else None,
-        "file": row.path,
-        **{name: list(map(clean, getattr(row, name))) for name in LISTS},
+        "file": told_file(row),
+        **{name: list(map(told_key, getattr(row, name))) for name in ("supersedes", "superseded_by")},
+        **{name: told_list([str(one) for one in getattr(row, name)]) for name in LISTS},
     }
-    return data if told else data | {"problems": list(row.problems)}
 
 
 def with_successors(rows: Sequence[Decision]) -> list[dict[str, Any]]:
@@ -148,5 +157,5 @@ def with_successors(rows: Sequence[Decision]) -> list[dict[str, Any]]:
     found = []
     for row in rows:
         after = None if row.status in HOLDS else successor_of(row, own[row.project_id])
-        found.append(as_data(row, told=True) | {"holds_instead": after.key if after else None})
+        found.append(as_told(row) | {"holds_instead": told_key(after.key) if after else None})
     return found

@@ -7,11 +7,11 @@ section "Status". An edit changes these lines alone; every other byte stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import takewhile
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import yaml
 
@@ -93,6 +93,32 @@ class Record:
     def key(self) -> str:
         """Return what links name it by."""
         return str(self.number) if self.number is not None else self.name
+
+
+class Linked(Protocol):
+    """A record, read from its file or from the index."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def superseded_by(self) -> Iterable[object]: ...
+
+
+One = TypeVar("One", bound=Linked)
+
+
+def successor_of(record: One, by_key: Mapping[str, One]) -> One | None:
+    """Return the decision that holds in place of one that does not; None where there is none, or a circle."""
+    seen: set[str] = set()
+    while record.status not in HOLDS:
+        after = next((by_key[key] for key in map(str, record.superseded_by) if key in by_key), None)
+        if after is None or after.key in seen:
+            return None
+        seen.add(after.key)
+        record = after
+    return record
 
 
 def number_of(name: str) -> int | None:

@@ -13,7 +13,7 @@ from claudeops.lib.cli import Columns, Refusal, Result, VerbCommand, arg, listin
 from claudeops.lib.tracked_file import disk
 from memories.library.decisions import folder as records
 from memories.library.decisions.index import sync
-from memories.library.decisions.record import STATUSES, Record
+from memories.library.decisions.record import STATUSES, Record, successor_of
 from memories.lifecycle.projects import find_project
 
 COLUMNS: Columns = {
@@ -80,7 +80,7 @@ class Command(VerbCommand):
         """One record, and what holds in its place where it is superseded."""
         all_records = records.records_of(where.folder)
         found = records.find(all_records, key)
-        after = records.successor(all_records, found) if found.superseded_by else None
+        after = successor_of(found, {one.key: one for one in all_records}) if found.superseded_by else None
         text = disk.read(where.folder / found.name).data.decode("utf-8", "replace")
         notice = f"It was superseded; what holds is {after.key}: {after.title}.\n\n" if after else ""
         return Result(_data(found) | {"text": text, "holds_instead": after.key if after else None}, notice + text)
