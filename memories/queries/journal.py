@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import date, datetime
 
 import django_filters
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import TruncDate
 
 from claudeops.lib.list_view.filters import PeriodFilter
 from memories.access import Access
-from memories.models import JournalEntry, Project
+from memories.models import JournalEntry, MemoryChange, Project
 from memories.queries.filters import IdFilter
 
 SEARCHED = 20_000
@@ -41,7 +41,7 @@ class JournalFilterSet(django_filters.FilterSet):
         fields: list[str] = []  # each is declared above, so that a new column adds no filter
 
     def by_text(self, queryset: QuerySet[JournalEntry], name: str, value: str) -> QuerySet[JournalEntry]:
-        rows = JournalEntry.objects.filter(pk__in=queryset.order_by("-at", "-pk").values("pk")[:SEARCHED])
+        rows = queryset.filter(pk__in=queryset.order_by("-at", "-pk").values("pk")[:SEARCHED])
         for word in value.split():
             said = Q(detail__icontains=word) | Q(reason__icontains=word)
             rows = rows.filter(said | Q(tool__icontains=word) | Q(action__icontains=word))
@@ -55,6 +55,13 @@ def visible_entries(access: Access) -> QuerySet[JournalEntry]:
         return rows
     slug = Project.objects.filter(pk=access.project_id or 0).values_list("slug", flat=True).first()
     return rows.filter(project__in=["", slug] if slug else [""])
+
+
+def with_sessions(rows: QuerySet[JournalEntry]) -> QuerySet[JournalEntry]:
+    """Say of each entry whether its session is still there: a line outlives it."""
+    sessions = MemoryChange._meta.get_field("session").related_model
+    there = sessions._base_manager.filter(pk=OuterRef("session_id"))
+    return rows.annotate(has_session=Exists(there))
 
 
 def by_day(rows: QuerySet[JournalEntry], since: datetime) -> dict[date, tuple[int, int]]:

@@ -25,7 +25,7 @@ from claudeops.lib.list_view.view import ListView
 from memories.library import journal
 from memories.library.vocabulary import FIRST
 from memories.models import JournalEntry, JournalFile
-from memories.queries.journal import SEARCHED, JournalFilterSet, by_day
+from memories.queries.journal import SEARCHED, JournalFilterSet, by_day, with_sessions
 
 SEES, WRITES = "memories.view_journalentry", "memories.add_journalentry"
 WEEKS = 12
@@ -59,7 +59,7 @@ class JournalList(ListView):
 
     def all_rows(self) -> QuerySet[Any]:
         journal.catch_up()
-        return super().all_rows()
+        return with_sessions(super().all_rows())
 
     def suggested(self) -> tuple[str, ...]:
         words = {"action": self.known_actions, "tool": self.known_tools}
@@ -101,7 +101,7 @@ class JournalList(ListView):
 
 @page(SEES)
 def entry(request: HttpRequest, uid: str) -> HttpResponse:
-    row = JournalEntry.objects.select_related("file").filter(uid=uid).first()
+    row = with_sessions(JournalEntry.objects.select_related("file")).filter(uid=uid).first()
     if row is None:
         raise Http404
     return render(request, "library/journal_entry.html", {"entry": row})

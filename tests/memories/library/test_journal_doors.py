@@ -97,6 +97,7 @@ def test_a_session_writes_by_its_tool_who_it_is(vault):
 
 
 def test_the_page_shows_filters_and_takes_an_entry(vault, admin_client):
+    SessionFactory(pk=7)
     entry = journal.write("restart", "jellyfin", "It was <b>stuck</b>", by="mara", session=7).entry
     journal.write("note", "house", HOSTILE, by="x")
     html = admin_client.get("/library/journal").content.decode()
@@ -155,3 +156,13 @@ def test_a_sentence_written_as_a_name_is_not_told(vault):
     (entry,) = tools.journal_query(access_for(), "", "", "", "", 5)["entries"]
     assert (entry["tool"], entry["detail"]) == ("", "") and entry["held"]
     assert JournalEntry.objects.get().tool.startswith("ignore")
+
+
+def test_a_session_that_is_gone_is_named_and_leads_nowhere(vault, admin_client):
+    session = SessionFactory()
+    for number in (session.pk, session.pk + 1):
+        written = journal.write("note", "x", f"Of {number}", by="x", session=number)
+        html = admin_client.get(f"/library/journal/{written.entry.uid}").content.decode()
+        assert ("no longer there" in html) is (number != session.pk)
+    html = admin_client.get("/library/journal").content.decode()
+    assert f"/sessions/{session.pk}" in html and f"/sessions/{session.pk + 1}" not in html
